@@ -1,0 +1,73 @@
+//! The registry: every tool there is, in one list, and who is offered which.
+//!
+//! A tool is one definition in `tools/<domain>.rs`, one handler in the server, and one word in the list below. Dispatch, schema,
+//! offer, agent map and the every-tool tests walk the list.
+
+pub mod audit;
+pub mod campus;
+pub mod department;
+pub mod school;
+pub mod staff;
+pub mod teaching;
+
+use crate::{
+    context::AgentRunModeName,
+    tool::{RpcTool, ToolRole, assert_distinct},
+};
+
+/// Declares the registry: as values, for whoever walks it, and as a list of types, for the server's dispatch.
+macro_rules! rpc_agent_tools {
+    ($($domain:ident::$tool:ident),* $(,)?) => {
+        /// Every tool, as values.
+        pub const RPC_AGENT_TOOLS: &[RpcTool] = &[$(RpcTool::of::<$domain::$tool>()),*];
+
+        /// Every tool, as a list of types: `(A, (B, ()))`.
+        pub type RpcAgentTools = rpc_agent_tools!(@list $($domain::$tool),*);
+
+        const _: () = assert_distinct(RPC_AGENT_TOOLS);
+    };
+    (@list) => { () };
+    (@list $head:path $(, $tail:path)*) => { ($head, rpc_agent_tools!(@list $($tail),*)) };
+}
+
+rpc_agent_tools![
+    school::GetSchoolBranding,
+    school::GetAcademicCalendar,
+    campus::ListCampuses,
+    department::ListDepartments,
+    department::GetDepartment,
+    department::CreateDepartment,
+    department::UpdateDepartment,
+    department::DeleteDepartment,
+    department::AssignDepartmentHead,
+    staff::ListStaff,
+    staff::ListCampusStaff,
+    staff::GetStaffMember,
+    staff::UpdateStaffMember,
+    staff::AssignStaffRole,
+    teaching::ListMyClassrooms,
+    teaching::ListStreamRoster,
+    audit::ListAuditEntries,
+];
+
+/// The tool with this event.
+#[must_use]
+pub fn tool_for_event(event: &str) -> Option<&'static RpcTool> {
+    RPC_AGENT_TOOLS.iter().find(|tool| tool.definition.event.as_str() == event)
+}
+
+/// The tool with this name.
+#[must_use]
+pub fn tool_for_name(name: &str) -> Option<&'static RpcTool> {
+    RPC_AGENT_TOOLS.iter().find(|tool| tool.definition.name == name)
+}
+
+/// The tools whose scope is offered in a run mode, whoever's belt they are on.
+pub fn tools_for_mode(mode: AgentRunModeName) -> impl Iterator<Item = &'static RpcTool> {
+    RPC_AGENT_TOOLS.iter().filter(move |tool| tool.definition.scope.is_offered_in(mode))
+}
+
+/// The tools on a specialist's belt in a run mode, shared ones included.
+pub fn tools_for_role(role: ToolRole, mode: AgentRunModeName) -> impl Iterator<Item = &'static RpcTool> {
+    tools_for_mode(mode).filter(move |tool| tool.definition.placement.is_on(role))
+}
