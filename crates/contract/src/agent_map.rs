@@ -86,7 +86,10 @@ pub fn build_agent_map(mode: AgentRunModeName) -> Vec<AgentMapEntry> {
         name: "Rover",
         role: None,
         description: "Talks with the person, answers about the school, and hands work to the specialists.",
-        tools: tools_for_mode(mode).filter(|tool| tool.definition.placement.is_on_supervisor()).map(on_map).collect(),
+        tools: tools_for_mode(mode)
+            .filter(|tool| tool.definition.placement.is_on_supervisor())
+            .map(on_map)
+            .collect(),
     };
     let specialists = AGENT_ROLES.iter().map(|&role| AgentMapEntry {
         name: role.persona(),
@@ -111,7 +114,9 @@ pub fn search(map: Vec<AgentMapEntry>, query: &str) -> Vec<AgentMapEntry> {
             if mentions(&[agent.name, agent.description]) {
                 return Some(agent);
             }
-            agent.tools.retain(|tool| mentions(&[tool.name, tool.event, tool.description]));
+            agent
+                .tools
+                .retain(|tool| mentions(&[tool.name, tool.event, tool.description]));
             (!agent.tools.is_empty()).then_some(agent)
         })
         .collect()
@@ -139,20 +144,31 @@ mod tests {
         let map = build_agent_map(AgentRunModeName::School);
         for tool in RPC_AGENT_TOOLS {
             let name = tool.definition.name;
-            assert!(map.iter().any(|agent| agent.tools.iter().any(|tool| tool.name == name)), "{name} is on no belt");
+            assert!(
+                map.iter().any(|agent| agent.tools.iter().any(|tool| tool.name == name)),
+                "{name} is on no belt"
+            );
         }
     }
 
     #[test]
     fn campus_mode_never_shows_school_tools() {
         for agent in build_agent_map(AgentRunModeName::Campus) {
-            assert!(agent.tools.iter().all(|tool| tool.scope != ToolScope::School), "{}", agent.name);
+            assert!(
+                agent.tools.iter().all(|tool| tool.scope != ToolScope::School),
+                "{}",
+                agent.name
+            );
         }
     }
 
     #[test]
     fn hats_are_independent() {
-        let both = AgentCapabilities { is_class_teacher: true, is_director_of_studies: true, ..Default::default() };
+        let both = AgentCapabilities {
+            is_class_teacher: true,
+            is_director_of_studies: true,
+            ..Default::default()
+        };
         assert_eq!(eligible_agent_roles(both), [ToolRole::ClassTeacher, ToolRole::Dos]);
         assert!(eligible_agent_roles(AgentCapabilities::default()).is_empty());
     }
@@ -160,7 +176,10 @@ mod tests {
     #[test]
     fn search_keeps_what_mentions_every_word() {
         let found = search(build_agent_map(AgentRunModeName::School), "create DEPARTMENT");
-        let names: Vec<_> = found.iter().flat_map(|agent| agent.tools.iter().map(|tool| tool.name)).collect();
+        let names: Vec<_> = found
+            .iter()
+            .flat_map(|agent| agent.tools.iter().map(|tool| tool.name))
+            .collect();
         assert_eq!(names, ["create_department"]);
         assert!(search(build_agent_map(AgentRunModeName::School), "no such thing").is_empty());
         let angie = search(build_agent_map(AgentRunModeName::School), "angie");

@@ -42,7 +42,10 @@ impl RequestedYear {
     /// Binds the year to a campus that the call's scope gave.
     #[must_use]
     pub const fn of(self, campus_id: Uuid) -> YearOfCampus {
-        YearOfCampus { campus_academic_year_id: self.0, campus_id }
+        YearOfCampus {
+            campus_academic_year_id: self.0,
+            campus_id,
+        }
     }
 }
 
@@ -122,8 +125,18 @@ mod tests {
 
     #[test]
     fn a_page_has_bounds() {
-        for (text, rows) in [("1", Some(1)), ("200", Some(200)), ("0", None), ("201", None), ("1.5", None)] {
-            assert_eq!(serde_json::from_str::<PageLimit>(text).ok().map(PageLimit::rows), rows, "{text}");
+        for (text, rows) in [
+            ("1", Some(1)),
+            ("200", Some(200)),
+            ("0", None),
+            ("201", None),
+            ("1.5", None),
+        ] {
+            assert_eq!(
+                serde_json::from_str::<PageLimit>(text).ok().map(PageLimit::rows),
+                rows,
+                "{text}"
+            );
         }
     }
 }

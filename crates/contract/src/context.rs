@@ -220,7 +220,10 @@ pub struct Attachment {
     pub url: String,
 }
 
-#[expect(clippy::disallowed_methods, reason = "the seeds' default is the moment of parsing, taken anew each time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the seeds' default is the moment of parsing, taken anew each time"
+)]
 fn now() -> DateTime<Utc> {
     Utc::now()
 }
@@ -235,9 +238,10 @@ fn date_from_wire<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime
     }
     match Wire::deserialize(deserializer)? {
         Wire::Text(date) => Ok(date),
-        Wire::Milliseconds(ms) => {
-            Utc.timestamp_millis_opt(ms).single().ok_or_else(|| de::Error::custom("no such moment"))
-        }
+        Wire::Milliseconds(ms) => Utc
+            .timestamp_millis_opt(ms)
+            .single()
+            .ok_or_else(|| de::Error::custom("no such moment")),
     }
 }
 
@@ -288,6 +292,9 @@ mod tests {
         input["capabilities"] = json!({"isClassTeacher": true});
         let context: AgentRuntimeContext = from_value(input).unwrap();
         assert!(context.capabilities.is_class_teacher && !context.capabilities.is_subject_teacher);
-        assert_eq!(from_value::<AgentRuntimeContext>(serde_json::to_value(&context).unwrap()).unwrap(), context);
+        assert_eq!(
+            from_value::<AgentRuntimeContext>(serde_json::to_value(&context).unwrap()).unwrap(),
+            context
+        );
     }
 }

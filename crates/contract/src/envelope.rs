@@ -1,4 +1,4 @@
-//! What crosses the broker for one tool call: the request, the result, the packet around them, and the names and limits of the hop.
+//! What crosses the broker for one tool call: the request, the result, the packet around them, and the headers and limits of the hop.
 //!
 //! The packet is the one that a `NestJS` RMQ peer speaks, so that either side can be replaced by such a peer.
 
@@ -10,12 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The topic exchange that requests go to, with the event as routing key.
-pub const TOOLS_EXCHANGE: &str = "agent.tools";
-/// The queue that servers take requests from. Declared durable and without arguments, as a Nest client asserts it.
-pub const TOOLS_QUEUE: &str = "agent.tools";
-/// Where a copy of every packet goes that could not be taken, with the reason in [`REASON_HEADER`].
-pub const DEAD_QUEUE: &str = "agent.tools.dead";
 /// The pseudo-queue for replies.
 pub const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
@@ -110,14 +104,22 @@ impl ReplyPacket {
     /// The one reply to the request with this correlation id.
     #[must_use]
     pub const fn to(id: Option<String>, response: AgentToolResult) -> Self {
-        Self { response, is_disposed: true, id }
+        Self {
+            response,
+            is_disposed: true,
+            id,
+        }
     }
 }
 
 /// How long a caller of this event waits, where the tool sets no time of its own.
 #[must_use]
 pub const fn default_deadline(event: Event) -> Duration {
-    if event.is_mutating() { WRITE_DEADLINE } else { READ_DEADLINE }
+    if event.is_mutating() {
+        WRITE_DEADLINE
+    } else {
+        READ_DEADLINE
+    }
 }
 
 #[cfg(test)]
@@ -128,9 +130,15 @@ mod tests {
     #[test]
     fn results_are_told_apart_by_their_keys() {
         let data = json!({"data": {"id": 1}, "scopeContext": "All."});
-        assert_eq!(to_value(from_value::<AgentToolResult>(data.clone()).unwrap()).unwrap(), data);
+        assert_eq!(
+            to_value(from_value::<AgentToolResult>(data.clone()).unwrap()).unwrap(),
+            data
+        );
         let error = json!({"error": "No."});
-        assert_eq!(from_value::<AgentToolResult>(error).unwrap(), AgentToolResult::error("No."));
+        assert_eq!(
+            from_value::<AgentToolResult>(error).unwrap(),
+            AgentToolResult::error("No.")
+        );
         let none = json!({"data": null, "scopeContext": ""});
         assert!(from_value::<AgentToolResult>(none).unwrap().is_data());
     }
@@ -138,6 +146,9 @@ mod tests {
     #[test]
     fn a_reply_is_a_nest_packet() {
         let packet = ReplyPacket::to(Some("7".into()), AgentToolResult::error("No."));
-        assert_eq!(to_value(packet).unwrap(), json!({"response": {"error": "No."}, "isDisposed": true, "id": "7"}));
+        assert_eq!(
+            to_value(packet).unwrap(),
+            json!({"response": {"error": "No."}, "isDisposed": true, "id": "7"})
+        );
     }
 }

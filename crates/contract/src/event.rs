@@ -84,7 +84,11 @@ impl Event {
         }
         let mut i = 0;
         while i < event.len() {
-            let wanted = if byte_at(event, i) == b'.' { b'_' } else { byte_at(event, i) };
+            let wanted = if byte_at(event, i) == b'.' {
+                b'_'
+            } else {
+                byte_at(event, i)
+            };
             if byte_at(name, i) != wanted {
                 return false;
             }
@@ -142,7 +146,10 @@ const fn dot(text: &str) -> usize {
     i
 }
 
-#[expect(clippy::indexing_slicing, reason = "every caller has compared the index with the length; `get` is not const")]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "every caller has compared the index with the length; `get` is not const"
+)]
 const fn byte_at(bytes: &[u8], i: usize) -> u8 {
     bytes[i]
 }

@@ -98,13 +98,19 @@ mod tests {
     fn campus_mode_without_a_campus_is_refused() {
         assert!(from_value::<AgentCallScope>(json!({"mode": "campus"})).is_err());
         let pinned = json!({"mode": "campus", "campusId": "018f0000-0000-7000-8000-000000000001"});
-        assert_eq!(to_value(from_value::<AgentCallScope>(pinned.clone()).unwrap()).unwrap(), pinned);
+        assert_eq!(
+            to_value(from_value::<AgentCallScope>(pinned.clone()).unwrap()).unwrap(),
+            pinned
+        );
         assert_eq!(to_value(AgentCallScope::School {}).unwrap(), json!({"mode": "school"}));
     }
 
     #[test]
     fn absent_ids_are_left_off_the_wire() {
         let identity = json!({"sub": Uuid::nil(), "email": "a@b.example", "type": "STAFF", "profileId": Uuid::nil()});
-        assert_eq!(to_value(from_value::<AgentIdentity>(identity.clone()).unwrap()).unwrap(), identity);
+        assert_eq!(
+            to_value(from_value::<AgentIdentity>(identity.clone()).unwrap()).unwrap(),
+            identity
+        );
     }
 }

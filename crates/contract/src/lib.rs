@@ -1,6 +1,7 @@
 //! The promise between worker and server: whatever both processes must agree on, and nothing else.
 //!
-//! Read in this order: who is asking and where ([`context`], [`identity`]), what crosses the broker ([`envelope`], [`turn`]),
+//! Read in this order: who is asking and where ([`context`], [`identity`]), what crosses the broker and under
+//! which names ([`envelope`], [`turn`], [`topology`]),
 //! what a tool is ([`permission`], [`event`], [`tool`]), which tools there are ([`tools`]), and who is offered them
 //! ([`agent_map`]). Nothing here is async, does I/O or decides what a caller may do: that is the server's alone.
 
@@ -14,6 +15,7 @@ pub mod permission;
 pub mod schema;
 pub mod tool;
 pub mod tools;
+pub mod topology;
 pub mod turn;
 
 pub use context::{AgentRunMode, AgentRuntimeContext};

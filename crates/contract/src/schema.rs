@@ -52,7 +52,11 @@ fn nested_without_nulls(value: Value) -> Value {
 /// Makes one subschema portable.
 fn portable(schema: &mut Schema) {
     schema.remove("title");
-    if schema.get("format").and_then(Value::as_str).is_some_and(|format| !STANDARD_FORMATS.contains(&format)) {
+    if schema
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| !STANDARD_FORMATS.contains(&format))
+    {
         schema.remove("format");
     }
     drop_null_type(schema);
@@ -67,7 +71,9 @@ const STANDARD_FORMATS: &[&str] = &["uuid", "date", "date-time", "email"];
 
 /// Turns a union of documented words, which an enum with documented variants becomes, into one list of words.
 fn words_to_enum(schema: &mut Schema) {
-    let Some(Value::Array(branches)) = schema.get("oneOf") else { return };
+    let Some(Value::Array(branches)) = schema.get("oneOf") else {
+        return;
+    };
     let words: Option<Vec<Value>> = branches.iter().map(|branch| branch.get("const").cloned()).collect();
     if let Some(words) = words {
         schema.remove("oneOf");
@@ -123,13 +129,19 @@ mod tests {
 
     #[test]
     fn no_arguments_is_an_object_with_properties() {
-        assert_eq!(schema_of::<Nothing>(), json!({"type": "object", "properties": {}, "additionalProperties": false}));
+        assert_eq!(
+            schema_of::<Nothing>(),
+            json!({"type": "object", "properties": {}, "additionalProperties": false})
+        );
     }
 
     #[test]
     fn optional_means_absent_and_has_one_type() {
         let schema = schema_of::<Sample>();
-        assert_eq!(schema["properties"]["page"], json!({"type": "integer", "minimum": 0, "maximum": 65535}));
+        assert_eq!(
+            schema["properties"]["page"],
+            json!({"type": "integer", "minimum": 0, "maximum": 65535})
+        );
         assert_eq!(schema["properties"]["permission"]["type"], "object");
         assert_eq!(schema["required"], json!(["fullName"]));
         let text = schema.to_string();
@@ -146,6 +158,10 @@ mod tests {
             without_nulls(json!({"a": null, "b": {"c": null, "d": 1}, "e": [{"f": null}, null]})),
             json!({"b": {"d": 1}, "e": [{}, null]})
         );
-        assert_eq!(without_nulls(json!("text")), json!("text"), "what is no object is for the schema to refuse");
+        assert_eq!(
+            without_nulls(json!("text")),
+            json!("text"),
+            "what is no object is for the schema to refuse"
+        );
     }
 }

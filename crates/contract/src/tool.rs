@@ -178,13 +178,24 @@ impl ToolDefinition {
         placement: Placement,
         description: &'static str,
     ) -> Self {
-        Self { event, scope, placement, name, description, approval: Approval::NotNeeded, deadline: None }
+        Self {
+            event,
+            scope,
+            placement,
+            name,
+            description,
+            approval: Approval::NotNeeded,
+            deadline: None,
+        }
     }
 
     /// The same, with a person's approval before each effect.
     #[must_use]
     pub const fn approved(self) -> Self {
-        Self { approval: Approval::Required, ..self }
+        Self {
+            approval: Approval::Required,
+            ..self
+        }
     }
 
     /// How long a caller waits for it.
@@ -213,7 +224,10 @@ impl RpcTool {
     #[must_use]
     pub const fn of<T: AgentTool>() -> Self {
         let definition = T::DEFINITION;
-        assert!(T::Effect::MUTATES == definition.event.is_mutating(), "the effect contradicts the verb");
+        assert!(
+            T::Effect::MUTATES == definition.event.is_mutating(),
+            "the effect contradicts the verb"
+        );
         assert!(
             definition.event.is_named(definition.name),
             "a tool's name is its event, with an underscore for the dot"
@@ -223,7 +237,12 @@ impl RpcTool {
             !(matches!(definition.approval, Approval::Required) && !T::Effect::MUTATES),
             "only a write can need approval"
         );
-        Self { definition, schema: schema_of::<T>, example: T::example, stream_on_success: T::stream_on_success }
+        Self {
+            definition,
+            schema: schema_of::<T>,
+            example: T::example,
+            stream_on_success: T::stream_on_success,
+        }
     }
 
     /// The JSON Schema of its arguments, made anew; whoever needs it often keeps it.
@@ -259,7 +278,10 @@ pub const fn assert_distinct(tools: &[RpcTool]) {
                 !same(first.definition.event.as_str(), second.definition.event.as_str()),
                 "two tools share one event"
             );
-            assert!(!same(first.definition.name, second.definition.name), "two tools share one name");
+            assert!(
+                !same(first.definition.name, second.definition.name),
+                "two tools share one name"
+            );
             after = more;
         }
         rest = others;

@@ -53,7 +53,9 @@ rpc_agent_tools![
 /// The tool with this event.
 #[must_use]
 pub fn tool_for_event(event: &str) -> Option<&'static RpcTool> {
-    RPC_AGENT_TOOLS.iter().find(|tool| tool.definition.event.as_str() == event)
+    RPC_AGENT_TOOLS
+        .iter()
+        .find(|tool| tool.definition.event.as_str() == event)
 }
 
 /// The tool with this name.
@@ -64,7 +66,9 @@ pub fn tool_for_name(name: &str) -> Option<&'static RpcTool> {
 
 /// The tools whose scope is offered in a run mode, whoever's belt they are on.
 pub fn tools_for_mode(mode: AgentRunModeName) -> impl Iterator<Item = &'static RpcTool> {
-    RPC_AGENT_TOOLS.iter().filter(move |tool| tool.definition.scope.is_offered_in(mode))
+    RPC_AGENT_TOOLS
+        .iter()
+        .filter(move |tool| tool.definition.scope.is_offered_in(mode))
 }
 
 /// The tools on a specialist's belt in a run mode, shared ones included.

@@ -4,10 +4,6 @@ use crate::context::AgentRuntimeContext;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The quorum queue that workers take turns from.
-pub const TURNS_QUEUE: &str = "agent.turns";
-/// Where a turn goes that could not be taken.
-pub const TURNS_DEAD_QUEUE: &str = "agent.turns.dead";
 /// How often a turn is tried before it is dead: each try may have called the model.
 pub const TURN_DELIVERY_LIMIT: i32 = 3;
 

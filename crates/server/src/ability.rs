@@ -1,0 +1,535 @@
+//! What a caller may do, built anew for each call from the rows as they are now.
+//!
+//! The rules have the semantics of the seeds' CASL: the last rule that matches decides, and nothing is allowed that no rule
+//! allows. casbin decides; the rules are kept beside it, for scope sentences, data rules and ceilings. A question about the type
+//! alone ([`Ability::can`]) admits a conditional allow, so whoever touches rows asks about the row or its campus as well.
+
+use crate::error::ToolError;
+use casbin::{CoreApi, DefaultModel, Enforcer, Model, function_map::OperatorFunction, rhai::Dynamic};
+use contract::{Action, Resource};
+use futures_util::FutureExt;
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+use uuid::Uuid;
+
+/// Rules are inserted in reverse, so casbin's first match is the last rule.
+const MODEL: &str = r#"
+[request_definition]
+r = act, res, obj
+[policy_definition]
+p = act, res, cond, eft
+[policy_effect]
+e = priority(p.eft) || deny
+[matchers]
+m = (p.res == r.res || p.res == "ALL") && (p.act == r.act || p.act == "MANAGE") && (p.cond == "" || holds(p.cond, p.eft, r.obj))
+"#;
+
+/// The model, parsed once; `None` only if the text above is broken, which [`self_test`] reports at start-up.
+static PARSED: LazyLock<Option<DefaultModel>> =
+    LazyLock::new(|| DefaultModel::from_str(MODEL).now_or_never().and_then(Result::ok));
+
+/// Whether a rule allows or forbids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It allows.
+    Allow,
+    /// It forbids.
+    Deny,
+}
+
+/// The rows that a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// All of them.
+    Always,
+    /// Those of one campus.
+    Campus(Uuid),
+    /// Those of no campus.
+    NoCampus,
+}
+
+/// One rule. Rules are ordered, and the last that matches decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// What is done; [`Action::Manage`] stands for everything.
+    pub action: Action,
+    /// To what; [`Resource::Any`] stands for everything.
+    pub resource: Resource,
+    /// Whether it allows.
+    pub verdict: Verdict,
+    /// To which rows.
+    pub condition: Condition,
+}
+
+impl Rule {
+    pub(crate) fn is_about(&self, action: Action, resource: Resource) -> bool {
+        (self.action == action || self.action == Action::Manage)
+            && (self.resource == resource || self.resource == Resource::Any)
+    }
+}
+
+/// The rows that a caller may reach: a rule for SQL, so that the database filters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CampusRule {
+    /// All rows, on whatever campus or none.
+    All,
+    /// Only rows of these campuses and, where it says so, rows of no campus.
+    Only {
+        /// The campuses.
+        campuses: Vec<Uuid>,
+        /// Whether rows without a campus are among them.
+        and_none: bool,
+    },
+}
+
+impl CampusRule {
+    /// The campuses as an SQL argument: `None` for no limit.
+    #[must_use]
+    pub fn campuses(&self) -> Option<&[Uuid]> {
+        match self {
+            Self::All => None,
+            Self::Only { campuses, .. } => Some(campuses),
+        }
+    }
+
+    /// Whether rows without a campus are included.
+    #[must_use]
+    pub const fn and_none(&self) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only { and_none, .. } => *and_none,
+        }
+    }
+
+    /// Whether a row of this campus, or of none, is included.
+    #[must_use]
+    pub fn includes(&self, campus: Option<Uuid>) -> bool {
+        match (self, campus) {
+            (Self::All, _) => true,
+            (Self::Only { campuses, .. }, Some(campus)) => campuses.contains(&campus),
+            (Self::Only { and_none, .. }, None) => *and_none,
+        }
+    }
+
+    /// The rows of this rule that belong to one campus.
+    #[must_use]
+    pub fn within(&self, campus: Uuid) -> Self {
+        let campuses = if self.includes(Some(campus)) {
+            vec![campus]
+        } else {
+            Vec::new()
+        };
+        Self::Only {
+            campuses,
+            and_none: false,
+        }
+    }
+
+    /// Whether no row can be included.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Only { campuses, and_none } => campuses.is_empty() && !*and_none,
+        }
+    }
+}
+
+/// What a caller may do. Made only inside a tenant frame.
+#[derive(Debug, Clone)]
+pub struct Ability {
+    rules: Vec<Rule>,
+}
+
+impl Ability {
+    pub(crate) const fn new(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+
+    /// The rules, in their order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Whether the caller may do this to some row of the type.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails; to be taken as a no.
+    pub fn can(&self, action: Action, resource: Resource) -> Result<bool, ToolError> {
+        self.about(action, resource)?.decide(None)
+    }
+
+    /// Whether the caller may do this to a row of this campus, or of none.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails; to be taken as a no.
+    pub fn can_on(&self, action: Action, resource: Resource, campus: Option<Uuid>) -> Result<bool, ToolError> {
+        self.about(action, resource)?.decide(Some(campus))
+    }
+
+    /// The rows that the caller may do this to, given the school's campuses.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails; to be taken as no rows.
+    pub fn campuses(&self, action: Action, resource: Resource, school: &[Uuid]) -> Result<CampusRule, ToolError> {
+        let judge = self.about(action, resource)?;
+        if self
+            .rules
+            .iter()
+            .all(|rule| rule.condition == Condition::Always || !rule.is_about(action, resource))
+        {
+            return Ok(if judge.decide(None)? {
+                CampusRule::All
+            } else {
+                CampusRule::Only {
+                    campuses: Vec::new(),
+                    and_none: false,
+                }
+            });
+        }
+        let mut campuses = Vec::with_capacity(school.len());
+        for &campus in school {
+            if judge.decide(Some(Some(campus)))? {
+                campuses.push(campus);
+            }
+        }
+        Ok(CampusRule::Only {
+            campuses,
+            and_none: judge.decide(Some(None))?,
+        })
+    }
+
+    /// Whether the caller holds all that a rule would give: nobody grants more than they have. A rule that forbids gives nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails; to be taken as a no.
+    pub fn covers(&self, rule: &Rule, school: &[Uuid]) -> Result<bool, ToolError> {
+        if rule.verdict == Verdict::Deny {
+            return Ok(true);
+        }
+        for &action in expand(rule.action, Action::Manage, Action::ALL) {
+            for &resource in expand(rule.resource, Resource::Any, Resource::ALL) {
+                let held = match rule.condition {
+                    Condition::Campus(campus) => self.can_on(action, resource, Some(campus))?,
+                    Condition::NoCampus => self.can_on(action, resource, None)?,
+                    Condition::Always => match self.campuses(action, resource, school)? {
+                        CampusRule::All => true,
+                        CampusRule::Only { campuses, and_none } => and_none && campuses.len() == school.len(),
+                    },
+                };
+                if !held {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// An engine with just the rules that can matter to a question, which is what makes a fresh one cheap.
+    fn about(&self, action: Action, resource: Resource) -> Result<Judge, ToolError> {
+        let mut relevant: Vec<Policy> = Vec::new();
+        for rule in self.rules.iter().rev().filter(|rule| rule.is_about(action, resource)) {
+            let policy = Policy::of(rule);
+            // casbin moves a repeated row to the back, which would change the order
+            if !relevant.contains(&policy) {
+                relevant.push(policy);
+            }
+        }
+        Judge::new(relevant, action.as_str(), resource.as_str())
+    }
+}
+
+/// The one value, or all the values that the general one stands for (itself included).
+fn expand<T: Copy + PartialEq>(value: T, general: T, all: &'static [T]) -> &'static [T] {
+    if value == general {
+        all
+    } else {
+        all.iter()
+            .position(|other| *other == value)
+            .and_then(|at| all.get(at..=at))
+            .unwrap_or_default()
+    }
+}
+
+/// A rule as casbin reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub(crate) action: String,
+    pub(crate) resource: String,
+    /// A JSON object of equalities; empty for none.
+    pub(crate) condition: String,
+    pub(crate) verdict: Verdict,
+}
+
+impl Policy {
+    fn of(rule: &Rule) -> Self {
+        let condition = match rule.condition {
+            Condition::Always => String::new(),
+            Condition::Campus(campus) => json!({"campusId": campus}).to_string(),
+            Condition::NoCampus => json!({"campusId": null}).to_string(),
+        };
+        Self {
+            action: rule.action.as_str().to_owned(),
+            resource: rule.resource.as_str().to_owned(),
+            condition,
+            verdict: rule.verdict,
+        }
+    }
+
+    fn into_row(self) -> Vec<String> {
+        let effect = match self.verdict {
+            Verdict::Allow => "allow",
+            Verdict::Deny => "deny",
+        };
+        vec![self.action, self.resource, self.condition, effect.to_owned()]
+    }
+}
+
+/// A casbin engine over the rules of one question.
+pub(crate) struct Judge {
+    /// Absent where there is no rule: casbin would evaluate the matcher once even then.
+    engine: Option<Enforcer>,
+    action: String,
+    resource: String,
+}
+
+impl Judge {
+    /// `policies` in order of precedence, the deciding one first.
+    pub(crate) fn new(policies: Vec<Policy>, action: &str, resource: &str) -> Result<Self, ToolError> {
+        let engine = if policies.is_empty() {
+            None
+        } else {
+            Some(engine(policies)?)
+        };
+        Ok(Self {
+            engine,
+            action: action.to_owned(),
+            resource: resource.to_owned(),
+        })
+    }
+
+    /// `None` asks about the type, `Some(campus)` about a row.
+    fn decide(&self, row: Option<Option<Uuid>>) -> Result<bool, ToolError> {
+        self.decide_on(row.map(|campus| json!({"campusId": campus})).as_ref())
+    }
+
+    pub(crate) fn decide_on(&self, object: Option<&Value>) -> Result<bool, ToolError> {
+        let Some(engine) = &self.engine else { return Ok(false) };
+        let object = object.map(Value::to_string).unwrap_or_default();
+        engine
+            .enforce((self.action.as_str(), self.resource.as_str(), object))
+            .map_err(rules)
+    }
+}
+
+fn engine(policies: Vec<Policy>) -> Result<Enforcer, ToolError> {
+    let mut model = PARSED
+        .clone()
+        .ok_or_else(|| ToolError::Rules("the model does not parse".into()))?;
+    for policy in policies {
+        if !model.add_policy("p", "p", policy.into_row()) {
+            return Err(ToolError::Rules("a rule was not taken".into()));
+        }
+    }
+    let made = Enforcer::new_raw(model, ()).now_or_never();
+    let mut engine = made
+        .ok_or_else(|| ToolError::Rules("the engine waits".into()))?
+        .map_err(rules)?;
+    engine.add_function("holds", OperatorFunction::Arg3(holds));
+    Ok(engine)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn rules(error: casbin::Error) -> ToolError {
+    ToolError::Rules(error.to_string())
+}
+
+/// Whether a condition holds. Of the type alone, an allow's does and a deny's does not; of a row, each member must equal the row's.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that casbin calls")]
+fn holds(condition: Dynamic, effect: Dynamic, object: Dynamic) -> Dynamic {
+    let text = |value: Dynamic| value.into_immutable_string().unwrap_or_default();
+    let (condition, effect, object) = (text(condition), text(effect), text(object));
+    let holds = if object.is_empty() {
+        effect.as_str() == "allow"
+    } else {
+        let parse = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
+        match (parse(&condition), parse(&object)) {
+            (Some(condition), Some(object)) => condition.iter().all(|(key, value)| object.get(key) == Some(value)),
+            // an unreadable condition allows nothing and forbids everything
+            _ => effect.as_str() != "allow",
+        }
+    };
+    holds.into()
+}
+
+/// Decides a known case, so that a broken model ends the process at start-up instead of denying every call.
+///
+/// # Errors
+///
+/// When the engine does not work as its rules say.
+pub fn self_test() -> Result<(), ToolError> {
+    let rule = |verdict, condition| Rule {
+        action: Action::Manage,
+        resource: Resource::Any,
+        verdict,
+        condition,
+    };
+    let (here, there) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let ability = Ability::new(vec![
+        rule(Verdict::Allow, Condition::Always),
+        rule(Verdict::Deny, Condition::Campus(there)),
+    ]);
+    let expected = CampusRule::Only {
+        campuses: vec![here],
+        and_none: true,
+    };
+    if ability.campuses(Action::List, Resource::Staff, &[here, there])? == expected {
+        Ok(())
+    } else {
+        Err(ToolError::Rules("the self-test decided wrongly".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Uuid = Uuid::from_u128(1);
+    const THERE: Uuid = Uuid::from_u128(2);
+    const SCHOOL: &[Uuid] = &[HERE, THERE];
+
+    fn rule(verdict: Verdict, action: Action, resource: Resource, condition: Condition) -> Rule {
+        Rule {
+            action,
+            resource,
+            verdict,
+            condition,
+        }
+    }
+
+    fn ability(rules: &[(Verdict, Condition)]) -> Ability {
+        Ability::new(
+            rules
+                .iter()
+                .map(|&(v, c)| rule(v, Action::List, Resource::Staff, c))
+                .collect(),
+        )
+    }
+
+    use Condition::{Always, Campus};
+    use Verdict::{Allow, Deny};
+
+    #[test]
+    fn no_rule_allows_nothing() {
+        let nobody = Ability::new(Vec::new());
+        assert!(!nobody.can(Action::List, Resource::Staff).unwrap());
+        assert!(
+            nobody
+                .campuses(Action::List, Resource::Staff, SCHOOL)
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_conditional_allow_admits_the_type_but_not_the_row() {
+        let ability = ability(&[(Allow, Campus(HERE))]);
+        assert!(ability.can(Action::List, Resource::Staff).unwrap());
+        assert!(ability.can_on(Action::List, Resource::Staff, Some(HERE)).unwrap());
+        assert!(!ability.can_on(Action::List, Resource::Staff, Some(THERE)).unwrap());
+        assert!(!ability.can_on(Action::List, Resource::Staff, None).unwrap());
+    }
+
+    /// fault 52: the list is what can be read one by one, and a repeated rule keeps its place
+    #[test]
+    fn allow_deny_allow_ends_in_allow() {
+        let again = ability(&[(Allow, Always), (Deny, Campus(HERE)), (Allow, Always)]);
+        assert!(again.can_on(Action::List, Resource::Staff, Some(HERE)).unwrap());
+        let denied = ability(&[(Allow, Always), (Deny, Campus(HERE))]);
+        let rows = denied.campuses(Action::List, Resource::Staff, SCHOOL).unwrap();
+        assert_eq!(
+            rows,
+            CampusRule::Only {
+                campuses: vec![THERE],
+                and_none: true
+            }
+        );
+        for &campus in SCHOOL {
+            assert_eq!(
+                rows.includes(Some(campus)),
+                denied.can_on(Action::List, Resource::Staff, Some(campus)).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn manage_and_any_stand_for_everything() {
+        let all = Ability::new(vec![rule(Allow, Action::Manage, Resource::Any, Always)]);
+        for &action in Action::ALL {
+            for &resource in Resource::ALL {
+                assert!(all.can(action, resource).unwrap(), "{action} {resource}");
+            }
+        }
+        let one = ability(&[(Allow, Always)]);
+        assert!(
+            !one.can(Action::Manage, Resource::Staff).unwrap(),
+            "one action is not all of them"
+        );
+        assert!(!one.can(Action::List, Resource::Any).unwrap());
+    }
+
+    /// fault 7
+    #[test]
+    fn nobody_covers_more_than_they_hold() {
+        let everything = rule(Allow, Action::Manage, Resource::Any, Always);
+        let head = Ability::new(vec![rule(Allow, Action::Manage, Resource::Any, Campus(HERE))]);
+        assert!(
+            head.covers(&rule(Allow, Action::Create, Resource::Department, Campus(HERE)), SCHOOL)
+                .unwrap()
+        );
+        assert!(
+            !head
+                .covers(
+                    &rule(Allow, Action::Create, Resource::Department, Campus(THERE)),
+                    SCHOOL
+                )
+                .unwrap()
+        );
+        assert!(
+            !head
+                .covers(&rule(Allow, Action::Create, Resource::Department, Always), SCHOOL)
+                .unwrap()
+        );
+        assert!(!head.covers(&everything, SCHOOL).unwrap());
+        let clerk = Ability::new(vec![rule(Allow, Action::Read, Resource::Any, Always)]);
+        assert!(
+            !clerk
+                .covers(&rule(Allow, Action::Manage, Resource::Staff, Always), SCHOOL)
+                .unwrap()
+        );
+        assert!(
+            clerk
+                .covers(&rule(Allow, Action::Read, Resource::Staff, Always), SCHOOL)
+                .unwrap()
+        );
+        assert!(
+            clerk
+                .covers(&rule(Deny, Action::Manage, Resource::Any, Always), SCHOOL)
+                .unwrap()
+        );
+        let admin = Ability::new(vec![everything]);
+        assert!(admin.covers(&everything, SCHOOL).unwrap());
+        let almost = Ability::new(vec![everything, rule(Deny, Action::Delete, Resource::Report, Always)]);
+        assert!(!almost.covers(&everything, SCHOOL).unwrap());
+    }
+
+    #[test]
+    fn the_model_works() {
+        self_test().unwrap();
+    }
+}

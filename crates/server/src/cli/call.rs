@@ -1,0 +1,111 @@
+//! `server call` and `server ask`: a tool call or a turn through the broker, with a real grant.
+
+use super::Person;
+use crate::{
+    clock,
+    config::Config,
+    dispatch,
+    grant::{Door, TurnGrant},
+    rpc::client::{Client, ToolCall},
+};
+use anyhow::{Context, bail};
+use contract::{
+    AgentToolRequest, AgentToolResult,
+    tools::{tool_for_event, tool_for_name},
+    turn::{TurnMessage, TurnOutcome, idempotency_key},
+};
+use serde_json::Value;
+use std::{process::ExitCode, time::Duration};
+use uuid::Uuid;
+
+/// How long a turn may take.
+const TURN_LIMIT: Duration = Duration::from_secs(180);
+/// How much longer than the turn to wait, so that a worker's own "too late" arrives.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long the grant of a single call lasts.
+const CALL_GRANT: Duration = Duration::from_secs(60);
+
+/// What `server call` was asked for.
+pub(super) struct Asked {
+    pub(super) tool: String,
+    pub(super) person: Person,
+    pub(super) args: Value,
+    /// The turn and key of an earlier call that is repeated.
+    pub(super) repeat: Option<(Uuid, String)>,
+}
+
+pub(super) async fn call(config: Config, asked: Asked) -> anyhow::Result<ExitCode> {
+    let tool = tool_for_name(&asked.tool)
+        .or_else(|| tool_for_event(&asked.tool))
+        .with_context(|| format!("there is no tool {}; `server tools` lists them", asked.tool))?;
+    let database = super::connect(&config.roles)?;
+    let wanted = asked.person.wants(Door::Operator, CALL_GRANT);
+    let mut minted = dispatch::mint(&database, &config.grants, wanted).await?;
+    database.close().await;
+    let mut call_id = format!("operator-{}", Uuid::new_v4().simple());
+    if let Some((turn_id, key)) = asked.repeat {
+        minted.grant = config.grants.mint(&TurnGrant {
+            identity: minted.identity.clone(),
+            scope: minted.scope,
+            turn_id,
+            door: Door::Operator,
+            expires_at_ms: clock::now_ms() + i64::try_from(CALL_GRANT.as_millis())?,
+        })?;
+        (minted.turn_id, call_id) = (turn_id, key);
+    }
+    let mut client = Client::connect(&config.broker).await?;
+    let called = client
+        .call(ToolCall {
+            event: tool.definition.event,
+            request: AgentToolRequest {
+                identity: minted.identity,
+                scope: minted.scope,
+                args: asked.args,
+            },
+            grant: minted.grant,
+            key: idempotency_key(minted.turn_id, &call_id),
+            patience: tool.definition.deadline(),
+        })
+        .await;
+    client.close().await;
+    let result = called?;
+    super::print(&serde_json::to_string_pretty(&result)?)?;
+    Ok(match result {
+        AgentToolResult::Data { .. } => ExitCode::SUCCESS,
+        AgentToolResult::Error { .. } => ExitCode::FAILURE,
+    })
+}
+
+pub(super) async fn ask(config: Config, message: String, person: Person) -> anyhow::Result<ExitCode> {
+    if message.trim().is_empty() {
+        bail!("there is nothing to ask");
+    }
+    let database = super::connect(&config.roles)?;
+    let minted = dispatch::mint(&database, &config.grants, person.wants(Door::Chat, TURN_LIMIT)).await?;
+    database.close().await;
+    let turn = TurnMessage {
+        turn_id: minted.turn_id,
+        grant: minted.grant,
+        context: minted.context,
+        message,
+        deadline_ms: clock::now_ms() + i64::try_from(TURN_LIMIT.as_millis())?,
+    };
+    let mut client = Client::connect(&config.broker).await?;
+    let answered = client.turn(&turn, TURN_LIMIT + GRACE).await;
+    client.close().await;
+    let answer = answered?;
+    for call in &answer.tool_calls {
+        super::print(&format!(
+            "[{}] {}",
+            if call.succeeded { "done" } else { "failed" },
+            call.name
+        ))?;
+    }
+    match answer.outcome {
+        TurnOutcome::Answer(text) => {
+            super::print(&text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        TurnOutcome::Error(text) => bail!("{text}"),
+    }
+}

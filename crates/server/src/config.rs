@@ -1,0 +1,424 @@
+//! Every variable of the server, its default, and what is wrong with it. All that is missing is reported at once, and nothing
+//! secret can be printed.
+
+use crate::grant::{GrantKey, MIN_SECRET_BYTES, Ungranted};
+use contract::topology::Topology;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::{fmt, fmt::Write as _};
+use url::Url;
+
+/// A value that must not be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value, for the one place that needs it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// The roles that the server connects as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleUrls {
+    /// `APP_DATABASE_URL`: tenants' calls. Owns nothing, obeys row-level security.
+    pub app: Secret,
+    /// `PLATFORM_DATABASE_URL`: platform admins' calls, across schools.
+    pub platform: Secret,
+    /// `DIRECTORY_DATABASE_URL`: whose e-mail address one is.
+    pub directory: Secret,
+    /// `DB_POOL`: connections for tenants' calls.
+    pub pool: u32,
+}
+
+/// What `migrate` and `seed` need.
+#[derive(Debug, Clone)]
+pub struct OwnerConfig {
+    /// `DATABASE_URL`: the owner of the tables.
+    pub owner: Secret,
+    /// The roles, whose passwords `migrate` sets.
+    pub roles: RoleUrls,
+}
+
+/// What the broker's side needs.
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// `AMQP_URL`.
+    pub amqp: Secret,
+    /// `CONCURRENCY`: calls that run at once.
+    pub concurrency: u16,
+    /// `QUEUE_PREFIX`: what the names of this stack begin with, on a broker that it shares.
+    pub topology: Topology,
+}
+
+/// What `serve`, `call`, `ask` and `authz` need.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The database.
+    pub roles: RoleUrls,
+    /// The broker.
+    pub broker: BrokerConfig,
+    /// `GRANT_SECRET` and `REQUIRE_GRANT`.
+    pub grants: GrantKey,
+    /// Whether calls without a grant are refused.
+    pub ungranted: Ungranted,
+}
+
+/// How the process logs.
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// `LOG`: a filter.
+    pub filter: String,
+    /// `LOG_FORMAT=json`: a JSON object a line.
+    pub json: bool,
+}
+
+/// What is wrong with the environment: everything at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("configuration:\n  {}", .0.join("\n  "))]
+pub struct ConfigError(pub Vec<String>);
+
+/// Bodies and arguments of calls never reach the log through the libraries.
+const DEFAULT_FILTER: &str = "info,lapin=error,sqlx=warn";
+
+impl OwnerConfig {
+    /// From the environment.
+    ///
+    /// # Errors
+    ///
+    /// All that is missing or malformed.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::from_lookup(&environment)
+    }
+
+    /// From whatever answers for a variable's name.
+    ///
+    /// # Errors
+    ///
+    /// All that is missing or malformed.
+    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Self::read(&mut Reader::new(lookup))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, ConfigError> {
+        let owner = reader.url("DATABASE_URL", POSTGRES, None);
+        let roles = reader.roles();
+        reader.finish()?;
+        match (owner, roles) {
+            (Some(owner), Some(roles)) => Ok(Self {
+                owner: Secret(owner.into()),
+                roles,
+            }),
+            _ => Err(ConfigError(vec!["DATABASE_URL is missing".to_owned()])),
+        }
+    }
+}
+
+impl RoleUrls {
+    /// From the environment.
+    ///
+    /// # Errors
+    ///
+    /// All that is missing or malformed.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        let mut reader = Reader::new(&environment);
+        let roles = reader.roles();
+        reader.finish()?;
+        roles.ok_or_else(|| ConfigError(vec!["the database is not configured".to_owned()]))
+    }
+}
+
+impl Config {
+    /// From the environment.
+    ///
+    /// # Errors
+    ///
+    /// All that is missing or malformed.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::from_lookup(&environment)
+    }
+
+    /// From whatever answers for a variable's name.
+    ///
+    /// # Errors
+    ///
+    /// All that is missing or malformed.
+    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Self::read(&mut Reader::new(lookup))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, ConfigError> {
+        let roles = reader.roles();
+        let amqp = reader.url("AMQP_URL", AMQP, None);
+        let concurrency = reader.number("CONCURRENCY", 128, 1, 4096);
+        let topology = Topology::with_prefix(&(reader.lookup)("QUEUE_PREFIX").unwrap_or_default());
+        let ungranted = match reader.flag("REQUIRE_GRANT", true) {
+            true => Ungranted::Refuse,
+            false => Ungranted::Admit,
+        };
+        let grants = reader.grant_key(ungranted);
+        reader.finish()?;
+        match (roles, amqp, grants) {
+            (Some(roles), Some(amqp), Some(grants)) => Ok(Self {
+                roles,
+                broker: BrokerConfig {
+                    amqp: Secret(amqp.into()),
+                    concurrency,
+                    topology,
+                },
+                grants,
+                ungranted,
+            }),
+            _ => Err(ConfigError(vec!["the configuration is incomplete".to_owned()])),
+        }
+    }
+}
+
+impl LogConfig {
+    /// From the environment; a filter that cannot be read falls back to the default, later and with a word.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self {
+            filter: environment("LOG").unwrap_or_else(|| DEFAULT_FILTER.to_owned()),
+            json: environment("LOG_FORMAT").is_some_and(|format| format == "json"),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the configuration")]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+const POSTGRES: &[&str] = &["postgres", "postgresql"];
+const AMQP: &[&str] = &["amqp"];
+
+/// Reads variables and collects what is wrong with them.
+struct Reader<'a> {
+    lookup: &'a dyn Fn(&str) -> Option<String>,
+    problems: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(lookup: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            lookup,
+            problems: Vec::new(),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), ConfigError> {
+        if self.problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError(std::mem::take(&mut self.problems)))
+        }
+    }
+
+    /// A URL of one of these schemes. Its text is never repeated, as it may hold a password.
+    fn url(&mut self, name: &str, schemes: &[&str], default: Option<Url>) -> Option<Url> {
+        let Some(text) = (self.lookup)(name) else {
+            if default.is_none() {
+                self.problems.push(format!("{name} is missing"));
+            }
+            return default;
+        };
+        match Url::parse(&text) {
+            Ok(url) if schemes.contains(&url.scheme()) => Some(url),
+            Ok(url) if url.scheme() == "amqps" => {
+                self.problems.push(format!(
+                    "{name}: amqps:// is not supported; end TLS in a local proxy and use amqp:// to it"
+                ));
+                None
+            }
+            Ok(_) => {
+                self.problems
+                    .push(format!("{name} must be a {}:// URL", schemes.join(":// or ")));
+                None
+            }
+            Err(error) => {
+                self.problems.push(format!("{name} is not a URL: {error}"));
+                None
+            }
+        }
+    }
+
+    fn number<T: std::str::FromStr + PartialOrd + fmt::Display + Copy>(
+        &mut self,
+        name: &str,
+        default: T,
+        least: T,
+        most: T,
+    ) -> T {
+        let Some(text) = (self.lookup)(name) else {
+            return default;
+        };
+        match text.parse() {
+            Ok(value) if value >= least && value <= most => value,
+            _ => {
+                self.problems
+                    .push(format!("{name} must be a number from {least} to {most}"));
+                default
+            }
+        }
+    }
+
+    fn flag(&mut self, name: &str, default: bool) -> bool {
+        match (self.lookup)(name).as_deref() {
+            None => default,
+            Some("true" | "1") => true,
+            Some("false" | "0") => false,
+            Some(_) => {
+                self.problems.push(format!("{name} must be true or false"));
+                default
+            }
+        }
+    }
+
+    fn roles(&mut self) -> Option<RoleUrls> {
+        let owner = (self.lookup)("DATABASE_URL").and_then(|text| Url::parse(&text).ok());
+        let app = self.url(
+            "APP_DATABASE_URL",
+            POSTGRES,
+            owner.as_ref().and_then(|owner| role_url(owner, "school_app")),
+        );
+        let platform = self.url(
+            "PLATFORM_DATABASE_URL",
+            POSTGRES,
+            owner.as_ref().and_then(|owner| role_url(owner, "school_platform")),
+        );
+        let directory = self.url(
+            "DIRECTORY_DATABASE_URL",
+            POSTGRES,
+            owner.as_ref().and_then(|owner| role_url(owner, "school_directory")),
+        );
+        let pool = self.number("DB_POOL", 16, 1, 500);
+        Some(RoleUrls {
+            app: Secret(app?.into()),
+            platform: Secret(platform?.into()),
+            directory: Secret(directory?.into()),
+            pool,
+        })
+    }
+
+    fn grant_key(&mut self, ungranted: Ungranted) -> Option<GrantKey> {
+        let Some(secret) = (self.lookup)("GRANT_SECRET") else {
+            self.problems.push("GRANT_SECRET is missing".to_owned());
+            return None;
+        };
+        let key = GrantKey::new(secret.as_bytes(), ungranted);
+        if key.is_none() {
+            self.problems
+                .push(format!("GRANT_SECRET must have at least {MIN_SECRET_BYTES} bytes"));
+        }
+        key
+    }
+}
+
+/// A role's URL where only the owner's is given: the same database, and a password that follows from the owner's and does not lead
+/// back to it.
+fn role_url(owner: &Url, role: &str) -> Option<Url> {
+    let mut url = owner.clone();
+    url.set_username(role).ok()?;
+    if let Some(password) = owner.password() {
+        url.set_password(Some(&derived_password(password, role)?)).ok()?;
+    }
+    Some(url)
+}
+
+fn derived_password(owner: &str, role: &str) -> Option<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(owner.as_bytes()).ok()?;
+    mac.update(role.as_bytes());
+    let mut hex = String::new();
+    for byte in mac.finalize().into_bytes() {
+        write!(hex, "{byte:02x}").ok()?;
+    }
+    Some(hex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let variables: HashMap<String, String> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Config::read(&mut Reader::new(&|name| variables.get(name).cloned()))
+    }
+
+    const SECRET: (&str, &str) = ("GRANT_SECRET", "0123456789abcdef0123456789abcdef");
+    const DATABASE: (&str, &str) = ("DATABASE_URL", "postgres://owner:hunter2@db/school");
+    const BROKER: (&str, &str) = ("AMQP_URL", "amqp://guest:guest@mq");
+
+    #[test]
+    fn all_that_is_missing_is_told_at_once() {
+        let ConfigError(problems) = read(&[]).unwrap_err();
+        for name in ["APP_DATABASE_URL", "AMQP_URL", "GRANT_SECRET"] {
+            assert!(
+                problems.iter().any(|problem| problem.starts_with(name)),
+                "{name} in {problems:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        let config = read(&[SECRET, DATABASE, BROKER]).unwrap();
+        let shown = format!("{config:?}");
+        for secret in ["hunter2", "guest", "0123456789abcdef"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        let problems = read(&[("DATABASE_URL", "mysql://u:hunter2@db"), ("AMQP_URL", "hunter2")]).unwrap_err();
+        assert!(!problems.to_string().contains("hunter2"), "{problems}");
+    }
+
+    #[test]
+    fn roles_follow_from_the_owner_unless_given() {
+        let config = read(&[
+            SECRET,
+            DATABASE,
+            BROKER,
+            ("PLATFORM_DATABASE_URL", "postgres://p@other/x"),
+        ])
+        .unwrap();
+        let app = Url::parse(config.roles.app.reveal()).unwrap();
+        assert_eq!((app.username(), app.host_str()), ("school_app", Some("db")));
+        assert_eq!(app.password().map(str::len), Some(64));
+        assert_eq!(config.roles.platform.reveal(), "postgres://p@other/x");
+        let trusting = read(&[SECRET, ("DATABASE_URL", "postgres://owner@db/school"), BROKER]).unwrap();
+        assert_eq!(Url::parse(trusting.roles.app.reveal()).unwrap().password(), None);
+    }
+
+    #[test]
+    fn plaintext_never_stands_in_for_tls() {
+        let error = read(&[SECRET, DATABASE, ("AMQP_URL", "amqps://mq")]).unwrap_err();
+        assert!(error.to_string().contains("amqps:// is not supported"), "{error}");
+    }
+
+    #[test]
+    fn bounds_and_flags_are_checked() {
+        let error = read(&[
+            ("GRANT_SECRET", "short"),
+            DATABASE,
+            BROKER,
+            ("CONCURRENCY", "0"),
+            ("REQUIRE_GRANT", "maybe"),
+            ("DB_POOL", "many"),
+        ])
+        .unwrap_err();
+        assert_eq!(error.0.len(), 4, "{error}");
+        let config = read(&[SECRET, DATABASE, BROKER, ("REQUIRE_GRANT", "false")]).unwrap();
+        assert_eq!(config.ungranted, Ungranted::Admit);
+    }
+}

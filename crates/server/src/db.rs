@@ -1,0 +1,257 @@
+//! The only place that knows the database: pools, frames, and one file of statements a table.
+//!
+//! Every statement of a call runs on a [`Tx`], which is opened with its tenant and its access and cannot outlive its call. A
+//! connection whose transaction did not end cleanly is closed, never handed to another call.
+
+pub(crate) mod academic_year;
+pub(crate) mod account;
+pub(crate) mod audit_log;
+pub(crate) mod campus;
+pub(crate) mod department;
+pub(crate) mod facts;
+pub mod migrate;
+pub(crate) mod operator;
+pub(crate) mod school;
+pub mod seed;
+pub(crate) mod staff;
+pub(crate) mod teaching;
+pub(crate) mod tool_call;
+pub(crate) mod turn_context;
+
+use crate::config::{RoleUrls, Secret};
+use sqlx::{
+    PgConnection, PgPool, Postgres,
+    pool::PoolConnection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use std::{fmt::Write as _, str::FromStr, time::Duration};
+use uuid::Uuid;
+
+/// How long a call waits for a connection; less than any caller's deadline, so that it learns of it.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How the database failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// Two transactions stood in each other's way; the same one may succeed when it is run again.
+    #[error("transient conflict: {0}")]
+    Transient(sqlx::Error),
+    /// A unique constraint refused a row.
+    #[error("already there: {constraint}")]
+    Duplicate {
+        /// The constraint's name.
+        constraint: String,
+    },
+    /// A foreign key refused a row: what it names does not exist, or something still names it.
+    #[error("reference refused: {constraint}")]
+    Reference {
+        /// The constraint's name.
+        constraint: String,
+    },
+    /// A row was expected to change and did not.
+    #[error("expected to change one row, changed {0}")]
+    Unchanged(u64),
+    /// The connection was lost or not to be had.
+    #[error("no connection: {0}")]
+    Unavailable(sqlx::Error),
+    /// Anything else.
+    #[error("{0}")]
+    Other(sqlx::Error),
+}
+
+impl DbError {
+    /// Whether this unique constraint refused.
+    pub(crate) fn is_duplicate_of(&self, name: &str) -> bool {
+        matches!(self, Self::Duplicate { constraint } if constraint == name)
+    }
+}
+
+impl From<sqlx::Error> for DbError {
+    fn from(error: sqlx::Error) -> Self {
+        if let sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) = error {
+            return Self::Unavailable(error);
+        }
+        let Some(database) = error.as_database_error() else {
+            return Self::Other(error);
+        };
+        let constraint = || database.constraint().unwrap_or_default().to_owned();
+        match database.code().as_deref() {
+            Some("40001" | "40P01") => Self::Transient(error),
+            Some("23505") => Self::Duplicate {
+                constraint: constraint(),
+            },
+            Some("23503") => Self::Reference {
+                constraint: constraint(),
+            },
+            // shutting down, starting up, or killed by an operator
+            Some("57P01" | "57P02" | "57P03") => Self::Unavailable(error),
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// The result of a statement.
+pub(crate) type DbResult<T> = Result<T, DbError>;
+
+/// Whose rows a frame may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tenant {
+    /// One school's, by row-level security.
+    School(Uuid),
+    /// Every school's: platform admins only.
+    Unscoped,
+}
+
+/// What a frame may do; the database holds it to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// `READ ONLY`.
+    Read,
+    /// Everything that the role may.
+    Write,
+}
+
+/// The pools: one for each role that the server connects as.
+#[derive(Debug, Clone)]
+pub struct Database {
+    app: PgPool,
+    platform: PgPool,
+    directory: PgPool,
+}
+
+impl Database {
+    /// Pools that connect when they are first used. The configured size bounds the tenants' pool; the other two serve few.
+    ///
+    /// # Errors
+    ///
+    /// When a URL cannot be read.
+    pub fn connect_lazily(urls: &RoleUrls) -> Result<Self, DbError> {
+        let options = |url: &Secret| PgConnectOptions::from_str(url.reveal()).map_err(DbError::from);
+        Ok(Self {
+            app: pool(options(&urls.app)?, urls.pool),
+            platform: pool(options(&urls.platform)?, urls.pool.clamp(1, 4)),
+            directory: pool(options(&urls.directory)?, 2),
+        })
+    }
+
+    /// Opens a frame: one transaction, of one tenant, for one call. A statement in it is stopped after `limit`.
+    pub(crate) async fn begin(&self, tenant: Tenant, access: Access, limit: Duration) -> DbResult<Tx> {
+        let mut opening = String::from(match access {
+            Access::Read => "BEGIN READ ONLY",
+            Access::Write => "BEGIN",
+        });
+        // writing to a String does not fail; the values are a number and hexadecimal digits
+        let _ = write!(
+            opening,
+            "; SET LOCAL statement_timeout = {}",
+            limit.as_millis().clamp(1, 3_600_000)
+        );
+        let pool = match tenant {
+            Tenant::School(school) => {
+                let _ = write!(opening, "; SET LOCAL app.school_id = '{school}'");
+                &self.app
+            }
+            Tenant::Unscoped => &self.platform,
+        };
+        Tx::begin(pool.acquire().await?, opening, tenant).await
+    }
+
+    /// A connection that answers whose e-mail address one is, before there is a tenant.
+    pub(crate) async fn directory(&self) -> DbResult<PoolConnection<Postgres>> {
+        Ok(self.directory.acquire().await?)
+    }
+
+    /// A connection across schools, for the operator's own commands.
+    pub(crate) const fn platform(&self) -> &PgPool {
+        &self.platform
+    }
+
+    /// Whether the database answers each of the roles.
+    pub(crate) async fn check(&self) -> DbResult<()> {
+        for pool in [&self.app, &self.platform, &self.directory] {
+            sqlx::query!("SELECT 1 AS one").fetch_one(pool).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes all connections.
+    pub(crate) async fn close(&self) {
+        self.app.close().await;
+        self.platform.close().await;
+        self.directory.close().await;
+    }
+}
+
+fn pool(options: PgConnectOptions, size: u32) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // a frame's first statement shows a dead connection just as well, and is one round trip less
+        .test_before_acquire(false)
+        .connect_lazy_with(options)
+}
+
+/// One transaction. Dropped before it ended, it takes its connection with it: what the server still does on that connection can
+/// then reach no other call.
+pub(crate) struct Tx {
+    connection: Option<PoolConnection<Postgres>>,
+    tenant: Tenant,
+}
+
+impl Tx {
+    async fn begin(connection: PoolConnection<Postgres>, opening: String, tenant: Tenant) -> DbResult<Self> {
+        let mut tx = Self {
+            connection: Some(connection),
+            tenant,
+        };
+        sqlx::raw_sql(sqlx::AssertSqlSafe(opening))
+            .execute(tx.connection()?)
+            .await?;
+        Ok(tx)
+    }
+
+    /// Whose rows this frame may reach.
+    pub(crate) const fn tenant(&self) -> Tenant {
+        self.tenant
+    }
+
+    pub(super) fn connection(&mut self) -> DbResult<&mut PgConnection> {
+        self.connection
+            .as_deref_mut()
+            .ok_or(DbError::Unavailable(sqlx::Error::PoolClosed))
+    }
+
+    /// Makes it so. On an error nobody knows whether it is; the idempotency key tells.
+    pub(crate) async fn commit(self) -> DbResult<()> {
+        self.end("COMMIT").await
+    }
+
+    /// Undoes it.
+    pub(crate) async fn rollback(self) -> DbResult<()> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(mut self, statement: &'static str) -> DbResult<()> {
+        sqlx::raw_sql(statement).execute(self.connection()?).await?;
+        // only now is the connection clean, and goes back to its pool
+        drop(self.connection.take());
+        Ok(())
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.close_on_drop();
+        }
+    }
+}
+
+/// Checks that a statement changed exactly one row.
+pub(crate) fn one_row(changed: u64) -> DbResult<()> {
+    if changed == 1 {
+        Ok(())
+    } else {
+        Err(DbError::Unchanged(changed))
+    }
+}

@@ -1,0 +1,193 @@
+//! Departments.
+
+use super::{
+    Call, ToolHandler,
+    page::{self, Page, fetch, page},
+};
+use crate::{
+    ability::{Condition, Rule, Verdict},
+    db::department::{self, Change, Department, DepartmentDetails, NameKey},
+    error::ToolError,
+    posture::{AuditSubject, Posture, casl, relationship_noted},
+};
+use contract::{
+    Action, Resource,
+    permission::Permission,
+    tool::{Read, Write},
+    tools::department::{
+        AssignDepartmentHead, CreateDepartment, DeleteDepartment, DepartmentField, GetDepartment, ListDepartments,
+        UpdateDepartment,
+    },
+};
+use uuid::Uuid;
+
+const RESOURCE_TYPE: &str = "DEPARTMENT";
+const NOT_FOUND: ToolError = ToolError::NotFound("Department");
+
+impl ToolHandler for ListDepartments {
+    type Output = Page<Department>;
+    const POSTURE: Posture<Read, Self::Output> = casl(Action::List, Resource::Department);
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let rows = call.rows(Action::List, Resource::Department, self.campus_id)?;
+        let after: Option<NameKey> = page::after(self.cursor.as_deref())?;
+        let found = department::list(call.tx(), &rows, after.as_ref(), fetch(self.limit)).await?;
+        page(found, self.limit, |row| NameKey(row.name.clone(), row.id))
+    }
+}
+
+impl ToolHandler for GetDepartment {
+    type Output = DepartmentDetails;
+    const POSTURE: Posture<Read, Self::Output> = casl(Action::Read, Resource::Department);
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let rows = call.rows(Action::Read, Resource::Department, None)?;
+        department::details(call.tx(), self.department_id, &rows)
+            .await?
+            .ok_or(NOT_FOUND)
+    }
+}
+
+impl ToolHandler for CreateDepartment {
+    type Output = Department;
+    const POSTURE: Posture<Write, Self::Output> =
+        casl(Action::Create, Resource::Department).audited(Action::Create, RESOURCE_TYPE, subject);
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let campus = call.one_campus(Action::Create, Resource::Department, self.campus_id)?;
+        let permissions = within_own(call, campus, self.permissions.unwrap_or_default())?;
+        let created = department::insert(call.tx(), campus, &self.name, self.description.as_deref()).await;
+        let created = created.map_err(name_taken)?.ok_or(ToolError::NotFound("Campus"))?;
+        if !permissions.is_empty() {
+            department::set_permissions(call.tx(), &created, &permissions).await?;
+        }
+        Ok(created)
+    }
+}
+
+impl ToolHandler for UpdateDepartment {
+    type Output = Department;
+    const POSTURE: Posture<Write, Self::Output> =
+        casl(Action::Update, Resource::Department).audited(Action::Update, RESOURCE_TYPE, subject);
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let clear_description = self.clear.unwrap_or_default().contains(&DepartmentField::Description);
+        if clear_description && self.description.is_some() {
+            return Err(ToolError::Invalid(
+                "clear: description is given and cleared at once".to_owned(),
+            ));
+        }
+        if !clear_description && self.name.is_none() && self.description.is_none() && self.permissions.is_none() {
+            return Err(ToolError::Invalid("arguments: name what to change".to_owned()));
+        }
+        let rows = call.rows(Action::Update, Resource::Department, None)?;
+        let change = Change {
+            name: self.name.as_deref(),
+            description: self.description.as_deref(),
+            clear_description,
+        };
+        let updated = department::update(call.tx(), self.department_id, &rows, change).await;
+        let updated = updated.map_err(name_taken)?.ok_or(NOT_FOUND)?;
+        if let Some(permissions) = self.permissions {
+            let permissions = within_own(call, updated.campus_id, permissions)?;
+            department::set_permissions(call.tx(), &updated, &permissions).await?;
+        }
+        Ok(updated)
+    }
+}
+
+impl ToolHandler for DeleteDepartment {
+    type Output = Department;
+    const POSTURE: Posture<Write, Self::Output> =
+        relationship_noted("This was one department.").audited(Action::Delete, RESOURCE_TYPE, subject);
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let rows = call.open_rows(None)?;
+        let found = department::find(call.tx(), self.department_id, &rows)
+            .await?
+            .ok_or(NOT_FOUND)?;
+        may_delete(call, &found).await?;
+        department::delete(call.tx(), &found).await?;
+        Ok(found)
+    }
+}
+
+impl ToolHandler for AssignDepartmentHead {
+    type Output = DepartmentDetails;
+    const POSTURE: Posture<Write, Self::Output> = casl(Action::Update, Resource::Department).audited(
+        Action::Update,
+        RESOURCE_TYPE,
+        |details: &DepartmentDetails| subject(&details.department),
+    );
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let rows = call.rows(Action::Update, Resource::Department, None)?;
+        let found = department::find(call.tx(), self.department_id, &rows)
+            .await?
+            .ok_or(NOT_FOUND)?;
+        let added = department::add_head(call.tx(), &found, self.target_staff_id).await?;
+        if !added.on_staff {
+            return Err(ToolError::NotFound("Staff member"));
+        }
+        if !added.is_new {
+            return Err(ToolError::Conflict(
+                "That member of staff is a head of this department already.".to_owned(),
+            ));
+        }
+        department::details(call.tx(), self.department_id, &rows)
+            .await?
+            .ok_or(NOT_FOUND)
+    }
+}
+
+/// The head of the department may delete it, and whoever may delete departments on its campus.
+async fn may_delete(call: &mut Call<'_>, found: &Department) -> Result<(), ToolError> {
+    if call
+        .ability()
+        .can_on(Action::Delete, Resource::Department, Some(found.campus_id))?
+    {
+        return Ok(());
+    }
+    let actor = call.actor();
+    match actor.staff_id {
+        Some(staff) if department::is_head(call.tx(), found, staff).await? => Ok(()),
+        _ => Err(ToolError::Forbidden(
+            "only a head of this department, or whoever may DELETE DEPARTMENT, may delete it",
+        )),
+    }
+}
+
+/// What members may do is never more than the actor may do on that campus.
+fn within_own(call: &Call<'_>, campus: Uuid, permissions: Vec<Permission>) -> Result<Vec<Permission>, ToolError> {
+    for permission in &permissions {
+        let rule = Rule {
+            action: permission.action,
+            resource: permission.resource,
+            verdict: Verdict::Allow,
+            condition: Condition::Campus(campus),
+        };
+        if !call.ability().covers(&rule, call.standing().campus_ids())? {
+            return Err(ToolError::Denied {
+                action: permission.action,
+                resource: permission.resource,
+            });
+        }
+    }
+    Ok(permissions)
+}
+
+fn name_taken(error: crate::db::DbError) -> ToolError {
+    if error.is_duplicate_of("departments_name_key") {
+        ToolError::Conflict("A department of that name exists on this campus.".to_owned())
+    } else {
+        error.into()
+    }
+}
+
+fn subject(department: &Department) -> AuditSubject {
+    AuditSubject {
+        school_id: department.school_id,
+        campus_id: Some(department.campus_id),
+        resource_id: department.id,
+    }
+}
