@@ -16,7 +16,10 @@ pub(crate) enum Coverage {
 /// The sentence for a result. `cut` is the number of rows that were left out of a reply for its size.
 pub(crate) fn describe_scope_context(auth: Auth, standing: &Standing, coverage: &Coverage, cut: usize) -> String {
     let mut sentence = match (auth, coverage) {
-        (_, Coverage::Campuses(rule)) => describe_campuses(rule, standing),
+        (Auth::Casl { .. }, Coverage::Campuses(rule)) => describe_campuses(rule, standing),
+        (Auth::Relationship { scope_note }, Coverage::Campuses(rule)) => {
+            format!("{scope_note} {}", describe_campuses(rule, standing))
+        }
         (Auth::Relationship { scope_note }, Coverage::Unsaid) => scope_note.to_owned(),
         (Auth::Casl { action, resource }, Coverage::Unsaid) => {
             match standing.ability.campuses(action, resource, standing.campus_ids()) {

@@ -60,10 +60,12 @@ impl Standing {
             UserType::PlatformAdmin => Self::of_operator(caller, row)?,
             UserType::SchoolAdmin | UserType::Staff => Self::of_staff(caller, row)?,
         };
-        match caller.scope().pinned() {
-            Some(pinned) if !standing.open_campuses().includes(Some(pinned)) => Err(CAMPUS_NOT_OPEN),
-            _ => Ok(standing),
+        if let Some(pinned) = caller.scope().pinned()
+            && !standing.open_campuses()?.includes(Some(pinned))
+        {
+            return Err(CAMPUS_NOT_OPEN);
         }
+        Ok(standing)
     }
 
     fn of_operator(caller: &Caller, row: FactsRow) -> Result<Self, ToolError> {
@@ -137,34 +139,33 @@ impl Standing {
     }
 
     /// The campuses on which the caller has any business: all for whoever works for the whole school; else the own one, and those
-    /// that a rule speaks of. It says where somebody may look around, not what they may do there.
-    #[must_use]
-    pub fn open_campuses(&self) -> CampusRule {
-        let Some(own) = self.actor.campus_id else {
-            return CampusRule::All.limited_to(self);
+    /// that they may list. It says where somebody may look around, not what they may do there.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails; to be taken as none.
+    pub fn open_campuses(&self) -> Result<CampusRule, ToolError> {
+        let all = CampusRule::Only {
+            campuses: self.campus_ids.clone(),
+            and_none: true,
         };
-        let allows = |condition| move |rule: &Rule| rule.verdict == Verdict::Allow && rule.condition == condition;
-        if self.ability.rules().iter().any(allows(Condition::Always)) {
-            return CampusRule::All.limited_to(self);
-        }
-        let is_open =
-            |campus: &Uuid| *campus == own || self.ability.rules().iter().any(allows(Condition::Campus(*campus)));
-        CampusRule::Only {
-            campuses: self.campus_ids.iter().copied().filter(is_open).collect(),
-            and_none: false,
-        }
-    }
-}
-
-impl CampusRule {
-    /// The same rule in a school whose campuses are known, so that an id of no campus is included in none.
-    fn limited_to(self, standing: &Standing) -> Self {
-        match (self, standing.actor.user_type) {
-            (Self::All, UserType::SchoolAdmin | UserType::Staff) => Self::Only {
-                campuses: standing.campus_ids.clone(),
-                and_none: true,
-            },
-            (rule, _) => rule,
+        match (self.actor.user_type, self.actor.campus_id) {
+            (UserType::PlatformAdmin, _) => Ok(CampusRule::All),
+            (UserType::SchoolAdmin | UserType::Staff, None) => Ok(all),
+            (UserType::SchoolAdmin | UserType::Staff, Some(own)) => {
+                let listed = self
+                    .ability
+                    .campuses(Action::List, Resource::Campus, &self.campus_ids)?;
+                if listed == CampusRule::All {
+                    return Ok(all);
+                }
+                let is_open = |campus: &Uuid| *campus == own || listed.includes(Some(*campus));
+                let campuses = self.campus_ids.iter().copied().filter(is_open).collect();
+                Ok(CampusRule::Only {
+                    campuses,
+                    and_none: false,
+                })
+            }
         }
     }
 }

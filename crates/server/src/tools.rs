@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
     ///
     /// [`ToolError::NotFound`] where the campus named is not open to the actor.
     pub(crate) fn open_rows(&mut self, requested: Option<RequestedCampus>) -> Result<CampusRule, ToolError> {
-        self.covering(self.standing.open_campuses(), requested)
+        self.covering(self.standing.open_campuses()?, requested)
     }
 
     fn covering(&mut self, allowed: CampusRule, requested: Option<RequestedCampus>) -> Result<CampusRule, ToolError> {

@@ -34,7 +34,7 @@ impl AgentTool for ListMyClassrooms {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ListStreamRoster {
-    /// The stream, from list_my_classrooms.
+    /// The stream, from `list_my_classrooms`.
     pub stream_id: Uuid,
     /// `nextCursor` of the page before.
     #[schemars(length(min = 1, max = 500))]

@@ -1,0 +1,7 @@
+//! The worker, for tests that end a whole process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    worker::cli::main()
+}

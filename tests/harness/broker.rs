@@ -1,0 +1,224 @@
+//! A bare peer on the broker: sends what no well-behaved caller would, and sees what comes back.
+
+use contract::{
+    AgentToolResult,
+    envelope::{DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, ReplyPacket},
+    topology::Topology,
+};
+use futures_util::StreamExt;
+use lapin::{
+    BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, Consumer,
+    message::BasicGetMessage,
+    options::{
+        BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions,
+        QueueDeclareOptions,
+    },
+    types::{AMQPValue, FieldTable},
+};
+use server::execute::Incoming;
+use std::time::Duration;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+/// A bare peer.
+pub struct Peer {
+    connection: Connection,
+    channel: Channel,
+    replies: Consumer,
+    names: Topology,
+}
+
+/// One message to be sent as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Packet {
+    /// The body's bytes.
+    pub body: Vec<u8>,
+    /// Where to, within the exchange for requests; the queue itself where empty.
+    pub routing_key: String,
+    /// Leaves the reply address out.
+    pub without_reply_address: bool,
+    /// The `message_id`.
+    pub message_id: Option<String>,
+    /// The grant header.
+    pub grant: Option<String>,
+    /// The deadline header.
+    pub deadline_ms: Option<i64>,
+}
+
+impl Packet {
+    /// The packet of a call.
+    #[must_use]
+    pub fn of(incoming: &Incoming) -> Self {
+        let body = serde_json::json!({"pattern": incoming.event, "data": incoming.request, "id": "1"});
+        Self {
+            body: serde_json::to_vec(&body).expect("a packet is JSON"),
+            routing_key: incoming.event.clone(),
+            without_reply_address: false,
+            message_id: Some(incoming.key.clone()),
+            grant: incoming.grant.clone(),
+            deadline_ms: Some(incoming.deadline_ms),
+        }
+    }
+
+    /// Just these bytes.
+    #[must_use]
+    pub fn raw(body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            body: body.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Peer {
+    /// Connects.
+    pub async fn connect(url: &str, names: Topology) -> Self {
+        let connection = Connection::connect(url, ConnectionProperties::default())
+            .await
+            .expect("the broker answers");
+        let channel = connection.create_channel().await.expect("a channel opens");
+        channel
+            .confirm_select(ConfirmSelectOptions::default())
+            .await
+            .expect("confirms are had");
+        let options = BasicConsumeOptions {
+            no_ack: true,
+            ..BasicConsumeOptions::default()
+        };
+        let replies = channel
+            .basic_consume(DIRECT_REPLY_TO.into(), "".into(), options, FieldTable::default())
+            .await
+            .expect("replies can be consumed");
+        Self {
+            connection,
+            channel,
+            replies,
+            names,
+        }
+    }
+
+    /// Sends a packet; answers its correlation id, and whether the broker could route it.
+    pub async fn send(&self, packet: &Packet) -> (String, bool) {
+        let correlation = Uuid::new_v4().to_string();
+        let mut headers = FieldTable::default();
+        if let Some(grant) = &packet.grant {
+            headers.insert(GRANT_HEADER.into(), AMQPValue::LongString(grant.as_str().into()));
+        }
+        if let Some(deadline) = packet.deadline_ms {
+            headers.insert(DEADLINE_HEADER.into(), AMQPValue::LongLongInt(deadline));
+        }
+        let mut properties = BasicProperties::default()
+            .with_correlation_id(correlation.as_str().into())
+            .with_headers(headers);
+        if !packet.without_reply_address {
+            properties = properties.with_reply_to(DIRECT_REPLY_TO.into());
+        }
+        if let Some(id) = &packet.message_id {
+            properties = properties.with_message_id(id.as_str().into());
+        }
+        let (exchange, key) = match packet.routing_key.as_str() {
+            "" => ("", self.names.tools_queue.as_str()),
+            key => (self.names.tools_exchange.as_str(), key),
+        };
+        let options = BasicPublishOptions {
+            mandatory: true,
+            ..BasicPublishOptions::default()
+        };
+        let confirmation = self
+            .channel
+            .basic_publish(exchange.into(), key.into(), options, &packet.body, properties)
+            .await
+            .expect("the packet is sent")
+            .await
+            .expect("the packet is confirmed");
+        (correlation, matches!(confirmation, Confirmation::Ack(None)))
+    }
+
+    /// Waits for the reply to a packet.
+    pub async fn reply(&mut self, correlation: &str, patience: Duration) -> Option<AgentToolResult> {
+        let waiting = async {
+            while let Some(delivery) = self.replies.next().await {
+                let delivery = delivery.expect("a reply is delivered");
+                if delivery
+                    .properties
+                    .correlation_id()
+                    .as_ref()
+                    .is_some_and(|id| id.as_str() == correlation)
+                {
+                    let packet: ReplyPacket = serde_json::from_slice(&delivery.data).expect("a reply is a packet");
+                    return Some(packet.response);
+                }
+            }
+            None
+        };
+        timeout(patience, waiting).await.ok().flatten()
+    }
+
+    /// Sends a packet and waits for its reply.
+    pub async fn ask(&mut self, packet: &Packet) -> Option<AgentToolResult> {
+        let (correlation, routed) = self.send(packet).await;
+        assert!(routed, "nobody takes the packet");
+        self.reply(&correlation, Duration::from_secs(20)).await
+    }
+
+    /// Takes one dead letter, with its reason.
+    pub async fn dead_letter(&self) -> Option<(BasicGetMessage, String)> {
+        let queue = self.names.tools_dead_queue.as_str();
+        let message = self
+            .channel
+            .basic_get(queue.into(), BasicGetOptions::default())
+            .await
+            .expect("a get works")?;
+        message
+            .delivery
+            .acker
+            .ack(BasicAckOptions::default())
+            .await
+            .expect("an ack works");
+        let headers = message.delivery.properties.headers().clone().unwrap_or_default();
+        let reason = match headers.inner().get(REASON_HEADER) {
+            Some(AMQPValue::LongString(text)) => text.to_string(),
+            other => panic!("a dead letter without a reason: {other:?}"),
+        };
+        Some((message, reason))
+    }
+
+    /// How many messages wait in the queue for requests, not yet delivered.
+    pub async fn waiting(&self) -> u32 {
+        self.depth(&self.names.tools_queue).await
+    }
+
+    /// How many dead letters there are.
+    pub async fn dead(&self) -> u32 {
+        self.depth(&self.names.tools_dead_queue).await
+    }
+
+    async fn depth(&self, queue: &str) -> u32 {
+        let passive = QueueDeclareOptions {
+            passive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = self
+            .channel
+            .queue_declare(queue.into(), passive, FieldTable::default())
+            .await;
+        queue.expect("the queue is there").message_count()
+    }
+
+    /// The names of this stage.
+    #[must_use]
+    pub const fn names(&self) -> &Topology {
+        &self.names
+    }
+
+    /// The bare channel, for what has no method here.
+    #[must_use]
+    pub const fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Leaves at once.
+    pub async fn leave(self) {
+        let _ = self.connection.close(200, "bye".into()).await;
+    }
+}

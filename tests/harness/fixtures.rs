@@ -1,0 +1,123 @@
+//! What the seeded schools hold, by name, and the arguments that a tool's example stands for.
+
+use contract::{RpcTool, tool::Placement};
+use serde_json::Value;
+use server::db::seed::id;
+use uuid::Uuid;
+
+/// One of the seeded schools, with the rows that examples name.
+#[derive(Debug, Clone, Copy)]
+pub struct School {
+    /// Its slug, which is also what its addresses end in.
+    pub slug: &'static str,
+    /// The key of its first campus.
+    pub first_campus: &'static str,
+    /// The key of its second campus.
+    pub second_campus: &'static str,
+    /// A department on the first campus.
+    pub department: &'static str,
+    /// The stream of the seeded class teacher, on the first campus, this year.
+    pub stream: &'static str,
+}
+
+/// Hilltop Academy.
+pub const HILLTOP: School = School {
+    slug: "hilltop",
+    first_campus: "main",
+    second_campus: "lakeside",
+    department: "Sciences",
+    stream: "S2 East",
+};
+/// Riverside College.
+pub const RIVERSIDE: School = School {
+    slug: "riverside",
+    first_campus: "north",
+    second_campus: "south",
+    department: "Computing",
+    stream: "2 Blue",
+};
+
+impl School {
+    /// The address of one of its people.
+    #[must_use]
+    pub fn email(&self, who: &str) -> String {
+        format!("{who}@{}.example", self.slug)
+    }
+
+    /// The school.
+    #[must_use]
+    pub fn id(&self) -> Uuid {
+        id(&[self.slug])
+    }
+
+    /// A campus, by its key.
+    #[must_use]
+    pub fn campus(&self, key: &str) -> Uuid {
+        id(&[self.slug, "campus", key])
+    }
+
+    /// A department of the first campus.
+    #[must_use]
+    pub fn department_id(&self) -> Uuid {
+        id(&[self.slug, "department", self.first_campus, self.department])
+    }
+
+    /// Somebody's profile.
+    #[must_use]
+    pub fn staff(&self, who: &str) -> Uuid {
+        id(&[self.slug, "staff", who])
+    }
+
+    /// The stream of the seeded class teacher.
+    #[must_use]
+    pub fn stream_id(&self) -> Uuid {
+        id(&[self.slug, "stream", self.first_campus, "current", self.stream])
+    }
+
+    /// The address of the seeded person who may use a tool.
+    #[must_use]
+    pub fn user_of(&self, tool: &RpcTool) -> String {
+        self.email(match tool.definition.placement {
+            Placement::Supervisor | Placement::Shared => "admin",
+            Placement::Roles(_) => "class.teacher",
+        })
+    }
+
+    /// A tool's example, with ids of this school.
+    #[must_use]
+    pub fn example(&self, tool: &RpcTool) -> Value {
+        self.resolve(tool.example())
+    }
+
+    /// Arguments with ids of this school for each `"{kind}"`.
+    #[must_use]
+    pub fn resolve(&self, args: Value) -> Value {
+        match args {
+            Value::String(text) => match self.row(&text) {
+                Some(row) => Value::String(row.to_string()),
+                None => Value::String(text),
+            },
+            Value::Array(items) => items.into_iter().map(|item| self.resolve(item)).collect(),
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| (name, self.resolve(value)))
+                .collect(),
+            other => other,
+        }
+    }
+
+    /// The row that a placeholder of an example stands for.
+    #[must_use]
+    pub fn row(&self, placeholder: &str) -> Option<Uuid> {
+        match placeholder {
+            "{campus}" => Some(self.campus(self.first_campus)),
+            "{department}" => Some(self.department_id()),
+            "{staff}" => Some(self.staff("newcomer")),
+            "{stream}" => Some(self.stream_id()),
+            other => {
+                assert!(!other.starts_with('{'), "{other} is no row that a fixture has");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A stage: one test's database and broker names, with the seeded schools on it.
+
+use crate::{broker, world};
+use contract::{AgentToolRequest, AgentToolResult, tools::tool_for_name, turn::idempotency_key};
+use serde_json::Value;
+use server::{
+    config::Config,
+    db::Database,
+    dispatch::{self, Minted, Wanted},
+    execute::{Incoming, Pipeline},
+    grant::Door,
+    rpc,
+};
+use sqlx::{AssertSqlSafe, PgConnection};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{sync::oneshot, task::JoinHandle};
+use uuid::Uuid;
+
+/// The secret that every stage signs grants with.
+pub const GRANT_SECRET: &str = "a secret of the tests, thirty-two bytes long";
+
+/// One test's database and broker names.
+pub struct Stage {
+    name: String,
+    variables: HashMap<String, String>,
+    config: Config,
+    pipeline: Arc<Pipeline>,
+    database: Database,
+}
+
+/// A person in a turn: all that is needed to call as them.
+pub type Person = Minted;
+
+impl Stage {
+    /// A seeded stage.
+    pub async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// A seeded stage whose server has other settings.
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
+        let name = format!("e2e_{}", Uuid::new_v4().simple());
+        world::create_database(&name, Some(world::template().await)).await;
+        let services = world::services();
+        let mut variables = HashMap::from([
+            ("DATABASE_URL".to_owned(), services.database_url_of(&name)),
+            ("AMQP_URL".to_owned(), services.amqp_url().to_owned()),
+            ("QUEUE_PREFIX".to_owned(), format!("{name}.")),
+            ("GRANT_SECRET".to_owned(), GRANT_SECRET.to_owned()),
+            ("DB_POOL".to_owned(), "8".to_owned()),
+        ]);
+        variables.extend(
+            settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
+        Self::of(name, variables)
+    }
+
+    fn of(name: String, variables: HashMap<String, String>) -> Self {
+        let config = Config::from_lookup(&|name| variables.get(name).cloned()).expect("the stage's settings are right");
+        let connect = || Database::connect_lazily(&config.roles).expect("the stage's URLs can be read");
+        let pipeline = Arc::new(Pipeline::new(connect(), config.grants.clone()).expect("the pipeline is whole"));
+        let database = connect();
+        Self {
+            name,
+            variables,
+            config,
+            pipeline,
+            database,
+        }
+    }
+
+    /// The environment of a process on this stage.
+    #[must_use]
+    pub const fn variables(&self) -> &HashMap<String, String> {
+        &self.variables
+    }
+
+    /// The server's configuration.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The pipeline, in this process.
+    #[must_use]
+    pub const fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.pipeline
+    }
+
+    /// The database of the stage.
+    #[must_use]
+    pub fn database_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Somebody in a turn of the whole school; panics for whoever gets none.
+    pub async fn person(&self, email: &str) -> Person {
+        self.try_person(email, None).await.expect("a turn is minted")
+    }
+
+    /// Somebody in a turn on one campus.
+    pub async fn person_on(&self, email: &str, campus: &str) -> Person {
+        self.try_person(email, Some(campus)).await.expect("a turn is minted")
+    }
+
+    /// Somebody in a turn, or why they get none.
+    pub async fn try_person(&self, email: &str, campus: Option<&str>) -> Result<Person, dispatch::DispatchError> {
+        let wanted = Wanted {
+            email: email.to_owned(),
+            school: None,
+            campus: campus.map(str::to_owned),
+            door: Door::Chat,
+            lasts: Duration::from_secs(600),
+        };
+        dispatch::mint(&self.database, &self.config.grants, wanted).await
+    }
+
+    /// Calls a tool through the pipeline, under a key of its own.
+    pub async fn call(&self, person: &Person, tool: &str, args: Value) -> AgentToolResult {
+        self.call_keyed(person, tool, args, &Uuid::new_v4().to_string()).await
+    }
+
+    /// Calls a tool through the pipeline, under this tool-call id of the person's turn.
+    pub async fn call_keyed(&self, person: &Person, tool: &str, args: Value, call_id: &str) -> AgentToolResult {
+        self.pipeline.execute(incoming(person, tool, args, call_id)).await
+    }
+
+    /// Runs this stage's server on the broker, in this process.
+    pub async fn serve(&self) -> Serving {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, is_ready) = oneshot::channel();
+        let (pipeline, broker) = (Arc::clone(&self.pipeline), self.config.broker.clone());
+        let ready = std::sync::Mutex::new(Some(ready));
+        let task = tokio::spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            rpc::serve(pipeline, &broker, stopped, || {
+                if let Some(ready) = ready.lock().expect("nobody panicked here").take() {
+                    let _ = ready.send(());
+                }
+            })
+            .await;
+        });
+        is_ready.await.expect("the server becomes ready");
+        Serving { stop: Some(stop), task }
+    }
+
+    /// A peer on this stage's broker.
+    pub async fn peer(&self) -> broker::Peer {
+        broker::Peer::connect(self.config.broker.amqp.reveal(), self.config.broker.topology.clone()).await
+    }
+
+    /// A connection as the owner, for arranging and asserting.
+    pub async fn owner(&self) -> PgConnection {
+        world::connect(&self.name).await
+    }
+
+    /// One number from the database.
+    pub async fn count(&self, query: &'static str) -> i64 {
+        sqlx::query_scalar(query)
+            .fetch_one(&mut self.owner().await)
+            .await
+            .expect("the query runs")
+    }
+
+    /// Changes the database behind everybody's back.
+    pub async fn arrange(&self, statement: &str) {
+        let statement = AssertSqlSafe(statement.to_owned());
+        sqlx::raw_sql(statement)
+            .execute(&mut self.owner().await)
+            .await
+            .expect("the statement runs");
+    }
+
+    /// How many rows the audit log has.
+    pub async fn audit_rows(&self) -> i64 {
+        self.count("SELECT count(*) FROM audit_log").await
+    }
+
+    /// Gives the database back. A stage that is not finished leaves it to the end of the services.
+    pub async fn finish(self) {
+        drop(self.pipeline);
+        world::drop_database(&self.name).await;
+    }
+}
+
+/// A server that runs in this process.
+pub struct Serving {
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Stops it as SIGTERM would, and waits for its end.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        self.task.await.expect("the server ends in order");
+    }
+}
+
+/// A call as a door hands it in.
+#[must_use]
+pub fn incoming(person: &Person, tool: &str, args: Value, call_id: &str) -> Incoming {
+    let tool = tool_for_name(tool).unwrap_or_else(|| panic!("{tool} is no tool"));
+    let request = AgentToolRequest {
+        identity: person.identity.clone(),
+        scope: person.scope,
+        args,
+    };
+    Incoming {
+        event: tool.definition.event.to_string(),
+        request: serde_json::to_value(request).expect("a request is JSON"),
+        grant: Some(person.grant.clone()),
+        key: idempotency_key(person.turn_id, call_id),
+        deadline_ms: now_ms() + i64::try_from(tool.definition.deadline().as_millis()).expect("a deadline is short"),
+    }
+}
+
+/// Milliseconds since 1970.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the tests' own clock")]
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    i64::try_from(since.as_millis()).expect("and before the end")
+}
+
+/// The data of a result that must be data.
+pub fn data(result: AgentToolResult) -> Value {
+    match result {
+        AgentToolResult::Data { data, .. } => data,
+        AgentToolResult::Error { error } => panic!("expected data, got the error {error:?}"),
+    }
+}
+
+/// The text of a result that must be an error.
+pub fn error(result: AgentToolResult) -> String {
+    match result {
+        AgentToolResult::Error { error } => error,
+        AgentToolResult::Data { data, .. } => panic!("expected an error, got the data {data}"),
+    }
+}
