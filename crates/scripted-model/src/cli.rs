@@ -1,0 +1,51 @@
+//! The whole of the demo model's binary.
+
+use crate::{Script, ScriptedModel, config::Config};
+use anyhow::Context as _;
+use std::{io, process::ExitCode};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Serves the rules until SIGTERM or Ctrl-C. Prints where it listens.
+#[must_use]
+pub fn main() -> ExitCode {
+    match start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("scripted-model: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start() -> anyhow::Result<()> {
+    let config = Config::from_env()?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::builder().parse_lossy(&config.log))
+        .with_writer(io::stderr);
+    if config.log_json {
+        builder.json().init();
+    } else {
+        builder.init();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    runtime.block_on(serve(&config))
+}
+
+async fn serve(config: &Config) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("no handler for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("no handler for SIGINT")?;
+    let server = ScriptedModel::start_at(config.address, Script::rules())
+        .await
+        .with_context(|| format!("cannot listen on {}", config.address))?;
+    tracing::warn!(address = %server.addr(), "this is a demo model: it knows a few sentences, and is no language model");
+    println!("listening on {}", server.base_url());
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! What a sentence asks for.
+
+/// What a sentence asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Intent {
+    CreateDepartment { name: String, campus: Option<String> },
+    DeleteDepartment { name: String },
+    Show(Listing),
+    Roster,
+    Unknown,
+}
+
+/// Something to be shown: by the first of these tools that is offered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Listing {
+    pub(super) what: &'static str,
+    pub(super) tools: &'static [&'static str],
+}
+
+/// The words of which one must be in the sentence, and what it then asks for; the first that fits decides.
+const LISTINGS: &[(&[&str], Listing)] = &[
+    (
+        &["audit", "what was changed", "what changed"],
+        Listing {
+            what: "the audit log",
+            tools: &["list_audit_entries"],
+        },
+    ),
+    (
+        &["department"],
+        Listing {
+            what: "the list of departments",
+            tools: &["list_departments"],
+        },
+    ),
+    (
+        &["campus"],
+        Listing {
+            what: "the list of campuses",
+            tools: &["list_campuses"],
+        },
+    ),
+    (
+        &["my class", "my stream"],
+        Listing {
+            what: "the list of your classes",
+            tools: &["list_my_classrooms"],
+        },
+    ),
+    (
+        &["staff", "teachers"],
+        Listing {
+            what: "the list of staff",
+            tools: &["list_staff", "list_campus_staff"],
+        },
+    ),
+    (
+        &["brand", "motto", "logo", "colour"],
+        Listing {
+            what: "the school's branding",
+            tools: &["get_school_branding"],
+        },
+    ),
+    (
+        &["term", "calendar", "academic year"],
+        Listing {
+            what: "the calendar",
+            tools: &["get_academic_calendar"],
+        },
+    ),
+    (
+        &["time", "clock", "date", "what day"],
+        Listing {
+            what: "the time at the school",
+            tools: &["get_current_time"],
+        },
+    ),
+    (
+        &["can you", "who are you", "agents"],
+        Listing {
+            what: "what can be done here",
+            tools: &["get_agent_map"],
+        },
+    ),
+];
+
+/// What a sentence asks for.
+pub(super) fn of(sentence: &str) -> Intent {
+    let lower = sentence.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if says(&["department"]) && says(&["create", "add ", "set up", "make "]) {
+        if let Some((name, campus)) = new_department(sentence) {
+            return Intent::CreateDepartment { name, campus };
+        }
+        return Intent::Unknown;
+    }
+    if says(&["department"]) && says(&["delete", "remove"]) {
+        return existing_department(sentence).map_or(Intent::Unknown, |name| Intent::DeleteDepartment { name });
+    }
+    if says(&["who is in my", "who's in my", "roster", "my students"]) {
+        return Intent::Roster;
+    }
+    for (words, listing) in LISTINGS {
+        if says(words) {
+            return Intent::Show(Listing { ..*listing });
+        }
+    }
+    Intent::Unknown
+}
+
+/// `… department called NAME [on campus CAMPUS]`; a name with "on" or "at" in it can be put in quotation marks.
+fn new_department(sentence: &str) -> Option<(String, Option<String>)> {
+    let rest = ["called ", "named "].iter().find_map(|word| after(sentence, word))?;
+    if let Some((name, rest)) = quoted(rest) {
+        let campus = [" on ", " at ", " in "]
+            .iter()
+            .find_map(|word| after(rest, word))
+            .and_then(campus);
+        return Some((name, campus));
+    }
+    for word in [" on ", " at ", " in "] {
+        if let (Some(name), Some(place)) = (before(rest, word), after(rest, word))
+            && (word != " in " || place.to_ascii_lowercase().contains("campus"))
+        {
+            return Some((tidy(name)?, campus(place)));
+        }
+    }
+    Some((tidy(rest)?, None))
+}
+
+/// `… department [called] NAME` or `… the NAME department`.
+fn existing_department(sentence: &str) -> Option<String> {
+    for word in ["called ", "named ", "department "] {
+        if let Some(rest) = after(sentence, word) {
+            return quoted(rest).map(|(name, _)| name).or_else(|| tidy(rest));
+        }
+    }
+    let head = before(sentence, " department")?;
+    let name = after(head, " the ").or_else(|| head.split_once(' ').map(|(_, rest)| rest))?;
+    tidy(name)
+}
+
+fn campus(text: &str) -> Option<String> {
+    let text = after(text, "the ")
+        .filter(|_| text.to_ascii_lowercase().starts_with("the "))
+        .unwrap_or(text);
+    let text = if text.to_ascii_lowercase().starts_with("campus ") {
+        after(text, "campus ")?
+    } else {
+        text
+    };
+    let text = before(text, " campus").unwrap_or(text);
+    tidy(text)
+}
+
+/// What stands between the first quotation marks, if the text begins with one, and what follows.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let text = text.trim_start();
+    let mark = text.chars().next()?;
+    let end = match mark {
+        '"' => '"',
+        '\u{201C}' => '\u{201D}',
+        _ => return None,
+    };
+    let (name, rest) = text.strip_prefix(mark)?.split_once(end)?;
+    Some((name.to_owned(), rest))
+}
+
+fn tidy(text: &str) -> Option<String> {
+    let text = text
+        .trim()
+        .trim_end_matches(['.', '!', '?', ','])
+        .trim()
+        .trim_matches(['"', '\''])
+        .trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Lower-casing ASCII keeps the length, so that places in one text are places in the other.
+fn after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let at = text.to_ascii_lowercase().find(word)?;
+    text.get(at + word.len()..)
+}
+
+fn before<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let at = text.to_ascii_lowercase().find(word)?;
+    text.get(..at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(sentence: &str) -> (String, Option<String>) {
+        let Intent::CreateDepartment { name, campus } = of(sentence) else {
+            unreachable!("{sentence}")
+        };
+        (name, campus)
+    }
+
+    #[test]
+    fn a_new_department_has_a_name_and_perhaps_a_campus() {
+        let cases = [
+            ("Create a department called Drama", "Drama", None),
+            ("create a new department named Drama.", "Drama", None),
+            (
+                "Create a department called Drama on campus Lakeside.",
+                "Drama",
+                Some("Lakeside"),
+            ),
+            (
+                "Please create a department called Drama on the Lakeside campus",
+                "Drama",
+                Some("Lakeside"),
+            ),
+            ("Create a department called Arts in Motion", "Arts in Motion", None),
+            (
+                "Create a department called \"Design on Demand\" at Main",
+                "Design on Demand",
+                Some("Main"),
+            ),
+            (
+                "Create a department called Théâtre \u{1F3AD} on Main",
+                "Théâtre \u{1F3AD}",
+                Some("Main"),
+            ),
+        ];
+        for (sentence, name, campus) in cases {
+            assert_eq!(
+                create(sentence),
+                (name.to_owned(), campus.map(str::to_owned)),
+                "{sentence}"
+            );
+        }
+        assert_eq!(of("Create a department"), Intent::Unknown);
+    }
+
+    #[test]
+    fn an_existing_department_is_named_before_or_after() {
+        for sentence in [
+            "Delete the department Drama",
+            "remove the Drama department!",
+            "Delete the department called \"Drama\"",
+        ] {
+            assert_eq!(
+                of(sentence),
+                Intent::DeleteDepartment { name: "Drama".into() },
+                "{sentence}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_rest_is_shown_or_not_understood() {
+        let shows = |sentence: &str| {
+            let Intent::Show(listing) = of(sentence) else {
+                unreachable!("{sentence}")
+            };
+            listing.tools[0]
+        };
+        assert_eq!(shows("List the departments"), "list_departments");
+        assert_eq!(shows("Show the audit log"), "list_audit_entries");
+        assert_eq!(shows("What time is it?"), "get_current_time");
+        assert_eq!(shows("Show my classrooms"), "list_my_classrooms");
+        assert_eq!(of("Who is in my stream?"), Intent::Roster);
+        assert_eq!(of("Tell me a joke"), Intent::Unknown);
+    }
+}

@@ -1,0 +1,91 @@
+//! `cargo xtask`: the stack on this machine, the tests as CI runs them, and what keeps committed data true.
+
+mod cargo;
+mod mutants;
+mod prepare;
+mod signals;
+mod stack;
+mod steps;
+mod test;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::services::Install;
+
+/// Runs and tests this project.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Starts the whole stack here, and stops it at Ctrl-C
+    Up {
+        #[command(flatten)]
+        services: ServiceArguments,
+    },
+    /// Starts a database and a broker only, prints their URLs, and stops them at Ctrl-C
+    Services {
+        #[command(flatten)]
+        services: ServiceArguments,
+    },
+    /// Runs what CI runs: format, lints, documentation, offline query data, all tests
+    Test {
+        #[command(flatten)]
+        services: ServiceArguments,
+        /// Passed on to `cargo test`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Writes the offline query data of `sqlx`'s macros to `.sqlx`
+    Prepare {
+        #[command(flatten)]
+        services: ServiceArguments,
+        /// Only compares, and fails where `.sqlx` is not what would be written
+        #[arg(long)]
+        check: bool,
+    },
+    /// Removes each gate in turn, in a copy, and shows that the test named for it fails
+    Mutants {
+        #[command(flatten)]
+        services: ServiceArguments,
+        /// Only the mutations whose name contains this
+        filter: Option<String>,
+    },
+}
+
+#[derive(clap::Args)]
+struct ServiceArguments {
+    /// Installs PostgreSQL and RabbitMQ with apt-get first, where one is missing
+    #[arg(long)]
+    install: bool,
+}
+
+impl ServiceArguments {
+    fn install(&self) -> Install {
+        if self.install { Install::Allowed } else { Install::Never }
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Task::Up { services } => up::up(services.install()),
+        Task::Services { services } => up::services_only(services.install()),
+        Task::Test { services, arguments } => test::test(services.install(), &arguments),
+        Task::Prepare { services, check: true } => prepare::check(services.install()),
+        Task::Prepare { services, check: false } => prepare::write(services.install()),
+        Task::Mutants { services, filter } => mutants::run_all(services.install(), filter.as_deref()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
