@@ -11,6 +11,7 @@ pub(crate) mod department;
 pub(crate) mod facts;
 pub mod migrate;
 pub(crate) mod operator;
+mod pool;
 pub(crate) mod school;
 pub mod seed;
 pub(crate) mod staff;
@@ -19,8 +20,9 @@ pub(crate) mod tool_call;
 pub(crate) mod turn_context;
 
 use crate::config::{RoleUrls, Secret};
+use pool::Pool;
 use sqlx::{
-    PgConnection, PgPool, Postgres,
+    AssertSqlSafe, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -112,25 +114,28 @@ pub(crate) enum Access {
 }
 
 /// The pools: one for each role that the server connects as.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Database {
-    app: PgPool,
-    platform: PgPool,
+    app: Pool,
+    platform: Pool,
     directory: PgPool,
+    operator: PgPool,
 }
 
 impl Database {
-    /// Pools that connect when they are first used. The configured size bounds the tenants' pool; the other two serve few.
+    /// Pools that connect when they are first used. The configured size bounds the tenants' pool; the others serve few.
     ///
     /// # Errors
     ///
     /// When a URL cannot be read.
     pub fn connect_lazily(urls: &RoleUrls) -> Result<Self, DbError> {
         let options = |url: &Secret| PgConnectOptions::from_str(url.reveal()).map_err(DbError::from);
+        let few = || PgPoolOptions::new().max_connections(4).acquire_timeout(ACQUIRE_TIMEOUT);
         Ok(Self {
-            app: pool(options(&urls.app)?, urls.pool),
-            platform: pool(options(&urls.platform)?, urls.pool.clamp(1, 4)),
-            directory: pool(options(&urls.directory)?, 2),
+            app: pool::of(options(&urls.app)?, urls.pool)?,
+            platform: pool::of(options(&urls.platform)?, urls.pool.clamp(1, 4))?,
+            directory: few().connect_lazy_with(options(&urls.directory)?),
+            operator: few().connect_lazy_with(options(&urls.platform)?),
         })
     }
 
@@ -153,7 +158,14 @@ impl Database {
             }
             Tenant::Unscoped => &self.platform,
         };
-        Tx::begin(pool.acquire().await?, opening, tenant).await
+        match Tx::begin(pool.get().await?, opening.clone(), tenant).await {
+            // the database was away, and with it every connection that waited here
+            Err(DbError::Unavailable(_)) => {
+                pool.retain(|_, _| false);
+                Tx::begin(pool.get().await?, opening, tenant).await
+            }
+            begun => begun,
+        }
     }
 
     /// A connection that answers whose e-mail address one is, before there is a tenant.
@@ -161,52 +173,50 @@ impl Database {
         Ok(self.directory.acquire().await?)
     }
 
-    /// A connection across schools, for the operator's own commands.
-    pub(crate) const fn platform(&self) -> &PgPool {
-        &self.platform
+    /// Connections across schools, for the operator's own commands.
+    pub(crate) const fn operator(&self) -> &PgPool {
+        &self.operator
+    }
+
+    /// A connection of the tenants' role outside any frame, where only what is no tenant's can be reached.
+    pub(crate) async fn outside(&self) -> DbResult<pool::Connection> {
+        Ok(self.app.get().await?)
     }
 
     /// Whether the database answers each of the roles.
     pub(crate) async fn check(&self) -> DbResult<()> {
-        for pool in [&self.app, &self.platform, &self.directory] {
-            sqlx::query!("SELECT 1 AS one").fetch_one(pool).await?;
+        for pool in [&self.app, &self.platform] {
+            sqlx::query!("SELECT 1 AS one")
+                .fetch_one(&mut *pool.get().await?)
+                .await?;
         }
+        sqlx::query!("SELECT 1 AS one").fetch_one(&self.directory).await?;
         Ok(())
     }
 
     /// Closes all connections.
     pub(crate) async fn close(&self) {
-        self.app.close().await;
-        self.platform.close().await;
+        self.app.close();
+        self.platform.close();
         self.directory.close().await;
+        self.operator.close().await;
     }
-}
-
-fn pool(options: PgConnectOptions, size: u32) -> PgPool {
-    PgPoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        // a frame's first statement shows a dead connection just as well, and is one round trip less
-        .test_before_acquire(false)
-        .connect_lazy_with(options)
 }
 
 /// One transaction. Dropped before it ended, it takes its connection with it: what the server still does on that connection can
 /// then reach no other call.
 pub(crate) struct Tx {
-    connection: Option<PoolConnection<Postgres>>,
+    connection: Option<pool::Connection>,
     tenant: Tenant,
 }
 
 impl Tx {
-    async fn begin(connection: PoolConnection<Postgres>, opening: String, tenant: Tenant) -> DbResult<Self> {
+    async fn begin(connection: pool::Connection, opening: String, tenant: Tenant) -> DbResult<Self> {
         let mut tx = Self {
             connection: Some(connection),
             tenant,
         };
-        sqlx::raw_sql(sqlx::AssertSqlSafe(opening))
-            .execute(tx.connection()?)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(opening)).execute(tx.connection()?).await?;
         Ok(tx)
     }
 
@@ -216,9 +226,11 @@ impl Tx {
     }
 
     pub(super) fn connection(&mut self) -> DbResult<&mut PgConnection> {
-        self.connection
-            .as_deref_mut()
-            .ok_or(DbError::Unavailable(sqlx::Error::PoolClosed))
+        let connection = self
+            .connection
+            .as_mut()
+            .ok_or(DbError::Unavailable(sqlx::Error::PoolClosed))?;
+        Ok(&mut **connection)
     }
 
     /// Makes it so. On an error nobody knows whether it is; the idempotency key tells.
@@ -241,8 +253,8 @@ impl Tx {
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        if let Some(mut connection) = self.connection.take() {
-            connection.close_on_drop();
+        if let Some(connection) = self.connection.take() {
+            drop(pool::Connection::take(connection));
         }
     }
 }

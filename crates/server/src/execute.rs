@@ -149,14 +149,24 @@ impl Pipeline {
                 Ok(result)
             }
             result => {
-                // a connection that cannot even roll back is closed by its Drop
-                if let Err(error) = tx.rollback().await {
-                    tracing::warn!(%error, "rollback failed");
-                }
+                end_unchanged(tx);
                 result
             }
         }
     }
+}
+
+/// Nobody waits for the end of a frame that changed nothing; a process that ends first ends it as well.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing is lost with this task, and its panics would be sqlx's"
+)]
+fn end_unchanged(tx: Tx) {
+    tokio::spawn(async move {
+        if let Err(error) = tx.rollback().await {
+            tracing::debug!(%error, "a frame could not be rolled back; its connection is closed");
+        }
+    });
 }
 
 async fn in_frame(

@@ -112,15 +112,14 @@ impl Model {
     /// When the system has no usable TLS set-up.
     pub fn new(config: &ModelConfig) -> Result<Self, ModelError> {
         install_tls();
-        let http = transport::http_client()?;
+        let http = transport::http_client(&config.base_url)?;
         // The library reads organisation and project from the environment by itself; configuration is ours alone.
         let settings = OpenAIConfig::new()
             .with_api_base(config.base_url.as_str())
             .with_api_key(config.api_key.reveal())
             .with_org_id("")
             .with_project_id("");
-        let client = Client::with_config(settings)
-            .with_http_client(http.clone())
+        let client = Client::build(http.clone(), settings)
             .with_http_service(tower::service_fn(move |request| transport::send(http.clone(), request)));
         Ok(Self {
             client,

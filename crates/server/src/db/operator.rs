@@ -93,13 +93,13 @@ pub(crate) struct Announcements {
 
 /// Begins to listen. Rows committed after this returns are announced; what was committed before can be read.
 pub(crate) async fn listen(database: &Database) -> DbResult<Announcements> {
-    let mut listener = PgListener::connect_with(database.platform()).await?;
+    let mut listener = PgListener::connect_with(database.operator()).await?;
     listener.listen("audit_log").await?;
     let mut holder = JoinSet::new();
-    holder.spawn(hold(database.platform().clone()));
+    holder.spawn(hold(database.operator().clone()));
     let mut announcements = Announcements { listener, holder };
     // writers that began before the lock was held do not announce; once it is held, they have ended
-    while !is_followed(database.platform()).await? {
+    while !is_followed(database.operator()).await? {
         if let Some(ended) = announcements.holder.try_join_next() {
             return Err(ended.map_or(DbError::Unavailable(sqlx::Error::WorkerCrashed), lost));
         }

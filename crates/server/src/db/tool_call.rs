@@ -2,7 +2,7 @@
 //!
 //! A key is claimed in the transaction of its call, so a row that another transaction sees is one that is done.
 
-use super::{DbError, DbResult, Tenant, Tx, one_row};
+use super::{DbResult, Tenant, Tx, one_row};
 use serde_json::Value;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -136,8 +136,7 @@ pub(crate) async fn count_attempt(database: &super::Database, key: &str) -> DbRe
          RETURNING attempts",
         key
     )
-    .fetch_one(&database.app)
-    .await
-    .map_err(DbError::from)?;
+    .fetch_one(&mut *database.outside().await?)
+    .await?;
     Ok(attempts)
 }

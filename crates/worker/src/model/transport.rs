@@ -17,13 +17,17 @@ const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// The longest code of a refusal that is kept; longer ones are sentences, and may quote the request.
 const MAX_CODE_BYTES: usize = 64;
 
-/// The client with its time limits.
-pub(super) fn http_client() -> Result<Client, ModelError> {
-    Client::builder()
+/// The client with its time limits. To an endpoint without TLS it works on a system that has no certificates, as small containers do.
+pub(super) fn http_client(base_url: &str) -> Result<Client, ModelError> {
+    let builder = Client::builder()
         .connect_timeout(CONNECT_LIMIT)
-        .read_timeout(SILENCE_LIMIT)
-        .build()
-        .map_err(|error| ModelError::Client(cause(error)))
+        .read_timeout(SILENCE_LIMIT);
+    let builder = if base_url.starts_with("https:") {
+        builder
+    } else {
+        builder.tls_certs_only([])
+    };
+    builder.build().map_err(|error| ModelError::Client(cause(error)))
 }
 
 /// Sends a request; the answer is complete, within bounds, and JSON.

@@ -57,6 +57,17 @@ struct Desk {
     answers: Answers,
 }
 
+impl Desk {
+    /// Closes in order: lapin takes a channel that is dropped while its connection closes for a fault of the connection.
+    async fn close(self) {
+        for channel in [self.turns, self.answers.channel] {
+            if let Err(error) = within("close a channel", channel.close(200, "done".into())).await {
+                tracing::debug!(%error, "a channel was gone already");
+            }
+        }
+    }
+}
+
 /// Where answers and dead turns go.
 #[derive(Clone)]
 struct Answers {
@@ -158,6 +169,7 @@ async fn attend_all(mut desk: Desk, runner: &Arc<TurnRunner>, mut shutdown: impl
         tokio::select! {
             () = &mut shutdown => {
                 drain(&desk, at_work).await;
+                desk.close().await;
                 return Ended::ToldToStop;
             }
             delivery = desk.consumer.next() => match delivery {
