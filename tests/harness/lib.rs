@@ -14,9 +14,11 @@
     reason = "a harness fails the test that uses it, at once and with a message"
 )]
 
+pub mod arrange;
 pub mod broker;
 pub mod fixtures;
 pub mod process;
+pub mod raw;
 pub mod stage;
 pub mod world;
 

@@ -12,22 +12,34 @@ pub mod teaching;
 
 use crate::{
     context::AgentRunModeName,
-    tool::{RpcTool, ToolRole, assert_distinct},
+    tool::{RpcTool, ToolRole},
 };
 
-/// Declares the registry: as values, for whoever walks it, and as a list of types, for the server's dispatch.
+/// Declares a registry: as values, for whoever walks it, and as a list of types, for the server's dispatch. What contradicts itself
+/// does not compile. Exported so that a test can show that.
+///
+/// A tool's arguments are an object, so its type is a struct with named fields: nothing else has the pattern below, and the name of a
+/// tuple or unit struct is taken when the constant beside the pattern wants it.
+#[macro_export]
 macro_rules! rpc_agent_tools {
     ($($domain:ident::$tool:ident),* $(,)?) => {
         /// Every tool, as values.
-        pub const RPC_AGENT_TOOLS: &[RpcTool] = &[$(RpcTool::of::<$domain::$tool>()),*];
+        pub const RPC_AGENT_TOOLS: &[$crate::RpcTool] = &[$($crate::RpcTool::of::<$domain::$tool>()),*];
 
         /// Every tool, as a list of types: `(A, (B, ()))`.
-        pub type RpcAgentTools = rpc_agent_tools!(@list $($domain::$tool),*);
+        pub type RpcAgentTools = $crate::rpc_agent_tools!(@list $($domain::$tool),*);
 
-        const _: () = assert_distinct(RPC_AGENT_TOOLS);
+        const _: () = $crate::tool::assert_distinct(RPC_AGENT_TOOLS);
+
+        $(const _: fn($domain::$tool) = {
+            use $domain::$tool;
+            #[expect(dead_code, non_upper_case_globals, reason = "it only takes the name")]
+            const $tool: () = ();
+            |$tool { .. }| ()
+        };)*
     };
     (@list) => { () };
-    (@list $head:path $(, $tail:path)*) => { ($head, rpc_agent_tools!(@list $($tail),*)) };
+    (@list $head:path $(, $tail:path)*) => { ($head, $crate::rpc_agent_tools!(@list $($tail),*)) };
 }
 
 rpc_agent_tools![

@@ -20,13 +20,14 @@ pub(crate) mod tool_call;
 pub(crate) mod turn_context;
 
 use crate::config::{RoleUrls, Secret};
+use facts::FactsRow;
 use pool::Pool;
 use sqlx::{
     AssertSqlSafe, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
-use std::{fmt::Write as _, str::FromStr, time::Duration};
+use std::{str::FromStr, time::Duration};
 use uuid::Uuid;
 
 /// How long a call waits for a connection; less than any caller's deadline, so that it learns of it.
@@ -139,30 +140,34 @@ impl Database {
         })
     }
 
-    /// Opens a frame: one transaction, of one tenant, for one call. A statement in it is stopped after `limit`.
+    /// Opens a frame: one transaction, of one tenant. A statement in it is stopped after `limit`.
     pub(crate) async fn begin(&self, tenant: Tenant, access: Access, limit: Duration) -> DbResult<Tx> {
-        let mut opening = String::from(match access {
-            Access::Read => "BEGIN READ ONLY",
-            Access::Write => "BEGIN",
-        });
-        // writing to a String does not fail; the values are a number and hexadecimal digits
-        let _ = write!(
-            opening,
-            "; SET LOCAL statement_timeout = {}",
-            limit.as_millis().clamp(1, 3_600_000)
-        );
+        Ok(self.open(tenant, &opening(tenant, access, limit)).await?.0)
+    }
+
+    /// Opens the frame of a call, and reads the caller's facts in the same round trip.
+    pub(crate) async fn begin_call(
+        &self,
+        tenant: Tenant,
+        access: Access,
+        limit: Duration,
+        sub: Uuid,
+    ) -> DbResult<(Tx, Option<FactsRow>)> {
+        let statements = format!("{}; {}", opening(tenant, access, limit), facts::execute(sub));
+        let (tx, rows) = self.open(tenant, &statements).await?;
+        Ok((tx, facts::read(&rows)?))
+    }
+
+    async fn open(&self, tenant: Tenant, statements: &str) -> DbResult<(Tx, Vec<PgRow>)> {
         let pool = match tenant {
-            Tenant::School(school) => {
-                let _ = write!(opening, "; SET LOCAL app.school_id = '{school}'");
-                &self.app
-            }
+            Tenant::School(_) => &self.app,
             Tenant::Unscoped => &self.platform,
         };
-        match Tx::begin(pool.get().await?, opening.clone(), tenant).await {
+        match Tx::begin(pool.get().await?, statements, tenant).await {
             // the database was away, and with it every connection that waited here
             Err(DbError::Unavailable(_)) => {
                 pool.retain(|_, _| false);
-                Tx::begin(pool.get().await?, opening, tenant).await
+                Tx::begin(pool.get().await?, statements, tenant).await
             }
             begun => begun,
         }
@@ -186,9 +191,7 @@ impl Database {
     /// Whether the database answers each of the roles.
     pub(crate) async fn check(&self) -> DbResult<()> {
         for pool in [&self.app, &self.platform] {
-            sqlx::query!("SELECT 1 AS one")
-                .fetch_one(&mut *pool.get().await?)
-                .await?;
+            facts::check(&mut *pool.get().await?).await?;
         }
         sqlx::query!("SELECT 1 AS one").fetch_one(&self.directory).await?;
         Ok(())
@@ -203,6 +206,21 @@ impl Database {
     }
 }
 
+/// What opens a frame. The values are a number and hexadecimal digits.
+fn opening(tenant: Tenant, access: Access, limit: Duration) -> String {
+    let begin = match access {
+        Access::Read => "BEGIN READ ONLY",
+        Access::Write => "BEGIN",
+    };
+    let limit = limit.as_millis().clamp(1, 3_600_000);
+    match tenant {
+        Tenant::School(school) => {
+            format!("{begin}; SET LOCAL statement_timeout = {limit}; SET LOCAL app.school_id = '{school}'")
+        }
+        Tenant::Unscoped => format!("{begin}; SET LOCAL statement_timeout = {limit}"),
+    }
+}
+
 /// One transaction. Dropped before it ended, it takes its connection with it: what the server still does on that connection can
 /// then reach no other call.
 pub(crate) struct Tx {
@@ -211,13 +229,15 @@ pub(crate) struct Tx {
 }
 
 impl Tx {
-    async fn begin(connection: pool::Connection, opening: String, tenant: Tenant) -> DbResult<Self> {
+    async fn begin(connection: pool::Connection, statements: &str, tenant: Tenant) -> DbResult<(Self, Vec<PgRow>)> {
         let mut tx = Self {
             connection: Some(connection),
             tenant,
         };
-        sqlx::raw_sql(AssertSqlSafe(opening)).execute(tx.connection()?).await?;
-        Ok(tx)
+        let rows = sqlx::raw_sql(AssertSqlSafe(statements))
+            .fetch_all(tx.connection()?)
+            .await?;
+        Ok((tx, rows))
     }
 
     /// Whose rows this frame may reach.

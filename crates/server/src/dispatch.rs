@@ -12,7 +12,7 @@ use crate::{
     error::ToolError,
     grant::{Caller, Door, GrantKey, TurnGrant},
     standing::Standing,
-    tenant::{in_tenant_scope, tenant_of},
+    tenant::{Frame, in_tenant_scope},
 };
 use chrono_tz::Tz;
 use contract::{
@@ -114,9 +114,9 @@ pub async fn mint(database: &Database, grants: &GrantKey, wanted: Wanted) -> Res
     let caller = grants
         .admit(identity.clone(), scope, Some(&grant))
         .map_err(ToolError::from)?;
-    let mut tx = in_tenant_scope(database, tenant_of(&caller)?, Access::Read, LIMIT).await?;
-    let context = context(&mut tx, &caller, details, run_mode, &account).await;
-    tx.rollback().await?;
+    let mut frame = in_tenant_scope(database, &caller, Access::Read, LIMIT).await?;
+    let context = context(&mut frame, &caller, details, run_mode, &account).await;
+    frame.tx.rollback().await?;
     Ok(Minted {
         turn_id,
         identity,
@@ -187,13 +187,14 @@ async fn details(database: &Database, account: &Account) -> Result<AgentUserDeta
 }
 
 async fn context(
-    tx: &mut Tx,
+    frame: &mut Frame,
     caller: &Caller,
     user_details: AgentUserDetails,
     run_mode: AgentRunMode,
     account: &Account,
 ) -> Result<AgentRuntimeContext, DispatchError> {
-    let standing = Standing::rebuild(tx, caller).await?;
+    let standing = Standing::rebuild(frame, caller)?;
+    let tx = &mut frame.tx;
     let time_zone = match (&account.time_zone, user_details.school_id) {
         (Some(name), Some(_)) => Some(
             name.parse::<Tz>()

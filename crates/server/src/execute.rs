@@ -26,7 +26,7 @@ use crate::{
     hooks, idempotency,
     scope_context::describe_scope_context,
     standing::Standing,
-    tenant::{in_tenant_scope, tenant_of},
+    tenant::{Frame, in_tenant_scope, tenant_of},
     tools::{Arguments, Call, Done, Handler, Handlers},
 };
 use contract::{AgentCallScope, AgentIdentity, AgentToolResult, envelope::MAX_REPLY_DATA_BYTES};
@@ -119,13 +119,13 @@ impl Pipeline {
         let caller = self.grants.admit(identity, scope, incoming.grant.as_deref())?;
         own_key(&caller, &incoming.key)?;
         let arguments = handler.arguments(args)?;
-        let tenant = tenant_of(&caller)?;
+        tenant_of(&caller)?;
         let access = access_of(handler);
         let mut attempt = 1;
         loop {
             let limit = clock::left_until(incoming.deadline_ms).ok_or(ToolError::Expired)?;
-            let tx = in_tenant_scope(&self.database, tenant, access, limit).await?;
-            match self.attempt(tx, handler, &caller, &arguments, &incoming.key).await {
+            let frame = in_tenant_scope(&self.database, &caller, access, limit).await?;
+            match self.attempt(frame, handler, &caller, &arguments, &incoming.key).await {
                 Err(error) if error.is_transient() && attempt < MAX_ATTEMPTS => attempt += 1,
                 result => return result,
             }
@@ -136,20 +136,20 @@ impl Pipeline {
     /// Steps 7 to 13, in one transaction that is either committed whole or undone.
     async fn attempt(
         &self,
-        mut tx: Tx,
+        mut frame: Frame,
         handler: &Handler,
         caller: &Caller,
         arguments: &Arguments,
         key: &str,
     ) -> Result<AgentToolResult, ToolError> {
-        match in_frame(&mut tx, handler, caller, arguments, key).await {
+        match in_frame(&mut frame, handler, caller, arguments, key).await {
             Ok(result) if access_of(handler) == Access::Write => {
-                tx.commit().await?;
+                frame.tx.commit().await?;
                 hooks::between_effect_and_reply().await;
                 Ok(result)
             }
             result => {
-                end_unchanged(tx);
+                end_unchanged(frame.tx);
                 result
             }
         }
@@ -170,14 +170,15 @@ fn end_unchanged(tx: Tx) {
 }
 
 async fn in_frame(
-    tx: &mut Tx,
+    frame: &mut Frame,
     handler: &Handler,
     caller: &Caller,
     arguments: &Arguments,
     key: &str,
 ) -> Result<AgentToolResult, ToolError> {
     let event = handler.tool.definition.event;
-    let standing = Standing::rebuild(tx, caller).await?;
+    let standing = Standing::rebuild(frame, caller)?;
+    let tx = &mut frame.tx;
     let admitted = handler.auth.admit(&standing)?;
     if event.is_mutating()
         && let Some(reply) = idempotency::claim(tx, caller, event, key, arguments.value()).await?
@@ -185,6 +186,7 @@ async fn in_frame(
         return Ok(reply);
     }
     let mut call = Call::new(&standing, caller.scope(), admitted, tx);
+    hooks::in_handler(key);
     let Done { mut data, written } = handler.run(arguments, &mut call).await?;
     let coverage = call.into_coverage();
     let cut = cut_to_size(&mut data)?;

@@ -4,6 +4,14 @@
 #[cfg(not(feature = "test-hooks"))]
 pub(crate) async fn between_effect_and_reply() {}
 
+/// In the frame of an admitted call, where its handler begins.
+#[cfg(not(feature = "test-hooks"))]
+pub(crate) const fn in_handler(_key: &str) {}
+
+#[cfg(feature = "test-hooks")]
+pub(crate) use panic::in_handler;
+#[cfg(feature = "test-hooks")]
+pub use panic::{abort_on, panic_on};
 #[cfg(feature = "test-hooks")]
 pub(crate) use pause::between_effect_and_reply;
 #[cfg(feature = "test-hooks")]
@@ -27,6 +35,38 @@ mod pause {
         let ms = PAUSE_MS.load(Ordering::Relaxed);
         if ms > 0 {
             tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+mod panic {
+    use std::sync::{Mutex, PoisonError};
+
+    static KEYS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    static KILLER: Mutex<Option<String>> = Mutex::new(None);
+
+    /// Makes every call whose key ends like this end the process where its handler begins.
+    pub fn abort_on(end_of_key: String) {
+        *KILLER.lock().unwrap_or_else(PoisonError::into_inner) = Some(end_of_key);
+    }
+
+    /// Makes the handler of the next call with this key panic.
+    pub fn panic_on(key: String) {
+        KEYS.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    pub(crate) fn in_handler(key: &str) {
+        let killer = KILLER.lock().unwrap_or_else(PoisonError::into_inner);
+        if killer.as_ref().is_some_and(|end| key.ends_with(end.as_str())) {
+            std::process::abort();
+        }
+        drop(killer);
+        let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = keys.iter().position(|due| due == key);
+        if at.map(|at| keys.swap_remove(at)).is_some() {
+            drop(keys);
+            std::panic::panic_any("a handler's secret detail");
         }
     }
 }

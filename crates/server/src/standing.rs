@@ -3,12 +3,10 @@
 
 use crate::{
     ability::{Ability, CampusRule, Condition, Rule, Verdict},
-    db::{
-        Tx,
-        facts::{self, CampusRow, FactsRow, RuleRow},
-    },
+    db::facts::{CampusRow, FactsRow, RuleRow},
     error::ToolError,
     grant::Caller,
+    tenant::Frame,
 };
 use contract::{Action, Resource, UserType};
 use serde_json::Value;
@@ -47,15 +45,15 @@ const NOT_ACTIVE: ToolError = ToolError::Forbidden("this account is not active i
 const CAMPUS_NOT_OPEN: ToolError = ToolError::Forbidden("this campus is not open to you");
 
 impl Standing {
-    /// Reads the caller's facts and builds their ability, in the frame of the call.
+    /// Builds the caller's ability from the facts of their frame.
     ///
     /// # Errors
     ///
     /// Denied where the account or the profile is not active, is not of that school, is not what the identity says, or where the
     /// pinned campus is not the school's or not open to the caller.
-    pub(crate) async fn rebuild(tx: &mut Tx, caller: &Caller) -> Result<Self, ToolError> {
+    pub(crate) fn rebuild(frame: &mut Frame, caller: &Caller) -> Result<Self, ToolError> {
         let identity = caller.identity();
-        let row = facts::load(tx, identity.sub).await?.ok_or(NOT_ACTIVE)?;
+        let row = frame.facts.take().ok_or(NOT_ACTIVE)?;
         let standing = match identity.user_type {
             UserType::PlatformAdmin => Self::of_operator(caller, row)?,
             UserType::SchoolAdmin | UserType::Staff => Self::of_staff(caller, row)?,

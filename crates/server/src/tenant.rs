@@ -4,7 +4,7 @@
 //! neither gets no frame at all.
 
 use crate::{
-    db::{Access, Database, Tenant, Tx},
+    db::{Access, Database, Tenant, Tx, facts::FactsRow},
     error::ToolError,
     grant::Caller,
 };
@@ -27,14 +27,24 @@ pub(crate) fn tenant_of(caller: &Caller) -> Result<Tenant, ToolError> {
     }
 }
 
+/// The frame of a call: its transaction, and the caller's facts as the rows said when it was opened.
+pub(crate) struct Frame {
+    pub(crate) tx: Tx,
+    /// None where the tenant has no such account.
+    pub(crate) facts: Option<FactsRow>,
+}
+
 /// Opens the frame of a call: one transaction, for reading only where the tool only reads.
 pub(crate) async fn in_tenant_scope(
     database: &Database,
-    tenant: Tenant,
+    caller: &Caller,
     access: Access,
     limit: Duration,
-) -> Result<Tx, ToolError> {
-    Ok(database.begin(tenant, access, limit).await?)
+) -> Result<Frame, ToolError> {
+    let (tx, facts) = database
+        .begin_call(tenant_of(caller)?, access, limit, caller.identity().sub)
+        .await?;
+    Ok(Frame { tx, facts })
 }
 
 #[cfg(test)]

@@ -334,8 +334,13 @@ async fn run<T: ToolHandler>(args: &Value, call: &mut Call<'_>) -> Result<Done, 
     })
 }
 
-/// Walks the registry's list of types; a registered tool without a handler does not compile.
-trait Bind {
+/// Walks a registry's list of types; a registered tool without a handler does not compile. Public so that a test can show that.
+pub trait Bind {
+    /// Adds the handlers of the list.
+    ///
+    /// # Errors
+    ///
+    /// See [`Handlers::of_registry`].
     fn bind(handlers: &mut Handlers) -> Result<(), ToolError>;
 }
 

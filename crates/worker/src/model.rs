@@ -1,7 +1,7 @@
 //! The model: any endpoint that speaks the chat-completions protocol.
 //!
 //! async-openai carries the request; what comes back is read by [`mod@completion`], tolerantly, since servers differ in everything
-//! that is not the text. Retries, their waits and the limits are ours ([`transport`]). No key and no body enters a log.
+//! that is not the text. Retries, their waits and the limits are ours (`transport`). No key and no body enters a log.
 
 pub mod completion;
 mod transport;

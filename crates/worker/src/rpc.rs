@@ -3,8 +3,8 @@
 //! [`AgentToolService`] is the [`AgentToolCaller`] that crosses RabbitMQ. A call is published to the exchange with its event as
 //! routing key; its reply comes to the same channel by direct reply-to. Every call ends by its deadline with a result:
 //! what cannot be routed, is refused, or meets a blocked broker ends at once, and what was under way when the connection was
-//! lost is sent again under the same key while its time lasts. [`link`] keeps the connection, [`pending`] knows who waits for
-//! which reply, [`turns`] takes turns from their queue.
+//! lost is sent again under the same key while its time lasts. `link` keeps the connection, `pending` knows who waits for
+//! which reply, `turns` takes turns from their queue.
 
 mod declare;
 mod link;

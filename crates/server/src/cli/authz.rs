@@ -10,7 +10,7 @@ use crate::{
     grant::{Door, GrantKey},
     posture::Auth,
     standing::Standing,
-    tenant::{in_tenant_scope, tenant_of},
+    tenant::in_tenant_scope,
     tools::Handlers,
 };
 use anyhow::Context;
@@ -89,9 +89,9 @@ async fn standing(
     person: Person,
 ) -> Result<Standing, DispatchError> {
     let minted = dispatch::mint(database, grants, person.wants(Door::Operator, LIMIT)).await?;
-    let mut tx = in_tenant_scope(database, tenant_of(&minted.caller)?, Access::Read, LIMIT).await?;
-    let standing = Standing::rebuild(&mut tx, &minted.caller).await;
-    tx.rollback().await.map_err(ToolError::from)?;
+    let mut frame = in_tenant_scope(database, &minted.caller, Access::Read, LIMIT).await?;
+    let standing = Standing::rebuild(&mut frame, &minted.caller);
+    frame.tx.rollback().await.map_err(ToolError::from)?;
     Ok(standing?)
 }
 

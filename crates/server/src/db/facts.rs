@@ -1,7 +1,7 @@
 //! The caller's facts, as the rows say now: account, profile, campuses of the school, and the rules they hold.
 
-use super::{DbResult, Tx};
-use sqlx::types::Json;
+use super::DbResult;
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 /// One row of facts about an account, in the frame's tenant.
@@ -42,46 +42,45 @@ pub(crate) struct RuleRow {
     pub(crate) h: Option<Uuid>,
 }
 
-/// Reads the facts of one account; `None` where the frame's tenant has no such account.
-///
-/// One statement, as it is part of every call. Rules come as one JSON text: a row each would cost more than all the rest.
-pub(crate) async fn load(tx: &mut Tx, sub: Uuid) -> DbResult<Option<FactsRow>> {
-    let row = sqlx::query!(
-        r#"
-        SELECT u.email, u.type AS user_type, u.active,
-               s.id AS "staff_id?", s.school_id AS "school_id?", s.campus_id AS "campus_id?", s.active AS "staff_active?",
-               (SELECT json_agg(json_build_object('id', c.id, 'name', c.name) ORDER BY c.name, c.id)
-                  FROM campuses c WHERE c.school_id = s.school_id) AS "campuses: Json<Vec<CampusRow>>",
-               (SELECT json_agg(json_build_object('a', held.action, 'r', held.resource, 'y', held.allows, 'c', held.condition,
-                                                  'h', held.campus_id) ORDER BY held.rank, held.position)
-                  FROM (SELECT 0 AS rank, 0 AS position, p.action, p.resource, true AS allows, NULL::jsonb AS condition, d.campus_id
-                          FROM department_members m
-                          JOIN departments d ON d.school_id = m.school_id AND d.id = m.department_id
-                          JOIN department_permissions p ON p.school_id = d.school_id AND p.department_id = d.id
-                         WHERE m.school_id = s.school_id AND m.staff_id = s.id
-                        UNION ALL
-                        SELECT r.rank, p.position, p.action, p.resource, p.effect = 'allow', p.condition, ur.campus_id
-                          FROM user_roles ur
-                          JOIN roles r ON r.school_id = ur.school_id AND r.id = ur.role_id
-                          JOIN role_permissions p ON p.school_id = r.school_id AND p.role_id = r.id
-                         WHERE ur.school_id = s.school_id AND ur.staff_id = s.id) held) AS "rules: Json<Vec<RuleRow>>"
-          FROM users u
-          LEFT JOIN staff s ON s.user_id = u.id AND u.type <> 'PLATFORM_ADMIN'
-         WHERE u.id = $1
-        "#,
-        sub
-    )
-    .fetch_optional(tx.connection()?)
-    .await?;
-    Ok(row.map(|row| FactsRow {
-        email: row.email,
-        user_type: row.user_type,
-        active: row.active,
-        staff_id: row.staff_id,
-        school_id: row.school_id,
-        campus_id: row.campus_id,
-        staff_active: row.staff_active,
-        campuses: row.campuses.map(|campuses| campuses.0).unwrap_or_default(),
-        rules: row.rules.map(|rules| rules.0).unwrap_or_default(),
+/// The statement, prepared on each connection under [`NAME`] so that it runs in the round trip that opens a frame. Rules come as one
+/// JSON text: a row each would cost more than all the rest.
+const STATEMENT: &str = include_str!("facts.sql");
+const NAME: &str = "caller_facts";
+
+/// Prepares the statement on a new connection.
+pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let prepare = AssertSqlSafe(format!("PREPARE {NAME} (uuid) AS {STATEMENT}"));
+    sqlx::raw_sql(prepare).execute(connection).await.map(drop)
+}
+
+/// The prepared statement for one account, as the last of the statements that open a frame.
+pub(super) fn execute(sub: Uuid) -> String {
+    // nothing but hexadecimal digits and dashes comes of a UUID
+    format!("EXECUTE {NAME} ('{sub}')")
+}
+
+/// Runs the statement as the macros check it: a database in which it cannot run is not migrated.
+pub(super) async fn check(connection: &mut PgConnection) -> DbResult<()> {
+    sqlx::query_file!("src/db/facts.sql", Uuid::nil())
+        .fetch_optional(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads the row that [`execute`] gave; none where the frame's tenant has no such account.
+pub(super) fn read(rows: &[PgRow]) -> DbResult<Option<FactsRow>> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let campuses: Option<Json<Vec<CampusRow>>> = row.try_get("campuses")?;
+    let rules: Option<Json<Vec<RuleRow>>> = row.try_get("rules")?;
+    Ok(Some(FactsRow {
+        email: row.try_get("email")?,
+        user_type: row.try_get("user_type")?,
+        active: row.try_get("active")?,
+        staff_id: row.try_get("staff_id")?,
+        school_id: row.try_get("school_id")?,
+        campus_id: row.try_get("campus_id")?,
+        staff_active: row.try_get("staff_active")?,
+        campuses: campuses.map(|campuses| campuses.0).unwrap_or_default(),
+        rules: rules.map(|rules| rules.0).unwrap_or_default(),
     }))
 }

@@ -3,7 +3,7 @@
 //! Whether a connection still lives shows at its first statement, and whether it is clean is the frame's to know; so nothing is asked
 //! of the server between two calls.
 
-use super::{ACQUIRE_TIMEOUT, DbError};
+use super::{ACQUIRE_TIMEOUT, DbError, facts};
 use deadpool::{
     Runtime,
     managed::{Manager, Metrics, Object, PoolError, RecycleResult, Timeouts},
@@ -38,7 +38,9 @@ impl Manager for Connector {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<PgConnection, sqlx::Error> {
-        PgConnection::connect_with(&self.0).await
+        let mut connection = PgConnection::connect_with(&self.0).await?;
+        facts::prepare(&mut connection).await?;
+        Ok(connection)
     }
 
     async fn recycle(&self, _: &mut PgConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
