@@ -154,6 +154,53 @@ impl Peer {
         timeout(patience, waiting).await.ok().flatten()
     }
 
+    /// Waits for the replies to several packets, in the packets' order; none where there is none in time.
+    pub async fn replies(&mut self, correlations: &[String], patience: Duration) -> Vec<Option<AgentToolResult>> {
+        let mut found = vec![None; correlations.len()];
+        let waiting = async {
+            while found.iter().any(Option::is_none) {
+                let Some(delivery) = self.replies.next().await else { return };
+                let delivery = delivery.expect("a reply is delivered");
+                let id = delivery.properties.correlation_id().clone();
+                let at = correlations
+                    .iter()
+                    .position(|sent| id.as_ref().is_some_and(|id| id.as_str() == sent));
+                if let Some(place) = at.and_then(|at| found.get_mut(at)) {
+                    let packet: ReplyPacket = serde_json::from_slice(&delivery.data).expect("a reply is a packet");
+                    *place = Some(packet.response);
+                }
+            }
+        };
+        let _ = timeout(patience, waiting).await;
+        found
+    }
+
+    /// Publishes a body to the queue for requests with just these properties; answers whether the broker could route it.
+    pub async fn publish(&self, body: &[u8], properties: BasicProperties) -> bool {
+        let options = BasicPublishOptions {
+            mandatory: true,
+            ..BasicPublishOptions::default()
+        };
+        let queue = self.names.tools_queue.as_str();
+        let confirmation = self
+            .channel
+            .basic_publish("".into(), queue.into(), options, body, properties)
+            .await
+            .expect("the packet is sent")
+            .await
+            .expect("the packet is confirmed");
+        matches!(confirmation, Confirmation::Ack(None))
+    }
+
+    /// Waits for the next reply, whatever it answers; with the correlation ids of its properties and of its packet.
+    pub async fn next_reply(&mut self, patience: Duration) -> Option<(Option<String>, ReplyPacket)> {
+        let delivery = timeout(patience, self.replies.next()).await.ok()??;
+        let delivery = delivery.expect("a reply is delivered");
+        let id = delivery.properties.correlation_id().as_ref().map(ToString::to_string);
+        let packet = serde_json::from_slice(&delivery.data).expect("a reply is a packet");
+        Some((id, packet))
+    }
+
     /// Sends a packet and waits for its reply.
     pub async fn ask(&mut self, packet: &Packet) -> Option<AgentToolResult> {
         let (correlation, routed) = self.send(packet).await;

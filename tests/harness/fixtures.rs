@@ -18,6 +18,8 @@ pub struct School {
     pub department: &'static str,
     /// The stream of the seeded class teacher, on the first campus, this year.
     pub stream: &'static str,
+    /// Somebody without power, on the first campus.
+    pub colleague: &'static str,
 }
 
 /// Hilltop Academy.
@@ -27,6 +29,15 @@ pub const HILLTOP: School = School {
     second_campus: "lakeside",
     department: "Sciences",
     stream: "S2 East",
+    colleague: "newcomer",
+};
+/// The same school, seen from its other campus.
+pub const HILLTOP_LAKESIDE: School = School {
+    first_campus: "lakeside",
+    second_campus: "main",
+    stream: "S1 Lake",
+    colleague: "isaac.ocen",
+    ..HILLTOP
 };
 /// Riverside College.
 pub const RIVERSIDE: School = School {
@@ -35,6 +46,7 @@ pub const RIVERSIDE: School = School {
     second_campus: "south",
     department: "Computing",
     stream: "2 Blue",
+    colleague: "newcomer",
 };
 
 impl School {
@@ -112,7 +124,7 @@ impl School {
         match placeholder {
             "{campus}" => Some(self.campus(self.first_campus)),
             "{department}" => Some(self.department_id()),
-            "{staff}" => Some(self.staff("newcomer")),
+            "{staff}" => Some(self.staff(self.colleague)),
             "{stream}" => Some(self.stream_id()),
             other => {
                 assert!(!other.starts_with('{'), "{other} is no row that a fixture has");

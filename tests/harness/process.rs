@@ -1,10 +1,13 @@
 //! Whole processes on a stage: the server and the worker with their test hooks, to be killed.
 
 use crate::Stage;
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
     time::timeout,
 };
 
@@ -14,11 +17,20 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 /// A process under test; killed when it is dropped.
 pub struct Process {
     child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
     /// Starts a program on a stage and waits until it prints a line with `ready` in it.
     pub async fn start(program: &str, arguments: &[&str], stage: &Stage, more: &[(&str, &str)]) -> Self {
+        let mut process = Self::spawn(program, arguments, stage, more);
+        process.ready().await;
+        process
+    }
+
+    /// Starts a program on a stage.
+    #[must_use]
+    pub fn spawn(program: &str, arguments: &[&str], stage: &Stage, more: &[(&str, &str)]) -> Self {
         let mut child = Command::new(program)
             .args(arguments)
             .env_clear()
@@ -30,9 +42,14 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        Self { child, lines }
+    }
+
+    /// Waits until it prints a line with `ready` in it: the first, or the next after it was ready before.
+    pub async fn ready(&mut self) {
         let ready = async {
-            while let Some(line) = lines.next_line().await.expect("its output is text") {
+            while let Some(line) = self.lines.next_line().await.expect("its output is text") {
                 if line.contains("ready") {
                     return true;
                 }
@@ -43,7 +60,14 @@ impl Process {
             .await
             .expect("the program becomes ready in time");
         assert!(is_ready, "the program ended before it was ready");
-        Self { child }
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self, limit: Duration) -> ExitStatus {
+        timeout(limit, self.child.wait())
+            .await
+            .expect("the process ends in time")
+            .expect("its end can be waited for")
     }
 
     /// Kills it as `kill -9` does, and waits until it is gone.
@@ -53,11 +77,16 @@ impl Process {
 
     /// Asks it to stop, and answers whether it ended well within the limit.
     pub async fn terminate(mut self, limit: Duration) -> bool {
-        let pid = self.child.id().expect("the process runs");
-        xtask::services::send_signal(&[pid], "TERM");
+        self.ask_to_stop();
         timeout(limit, self.child.wait())
             .await
             .is_ok_and(|status| status.is_ok_and(|status| status.success()))
+    }
+
+    /// Sends SIGTERM.
+    pub fn ask_to_stop(&self) {
+        let pid = self.child.id().expect("the process runs");
+        xtask::services::send_signal(&[pid], "TERM");
     }
 
     /// Whether it still runs.

@@ -232,15 +232,8 @@ impl Ability {
 
     /// An engine with just the rules that can matter to a question, which is what makes a fresh one cheap.
     fn about(&self, action: Action, resource: Resource) -> Result<Judge, ToolError> {
-        let mut relevant: Vec<Policy> = Vec::new();
-        for rule in self.rules.iter().rev().filter(|rule| rule.is_about(action, resource)) {
-            let policy = Policy::of(rule);
-            // casbin moves a repeated row to the back, which would change the order
-            if !relevant.contains(&policy) {
-                relevant.push(policy);
-            }
-        }
-        Judge::new(relevant, action.as_str(), resource.as_str())
+        let relevant = self.rules.iter().rev().filter(|rule| rule.is_about(action, resource));
+        Judge::new(relevant.map(Policy::of), action.as_str(), resource.as_str())
     }
 }
 
@@ -300,11 +293,22 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// `policies` in order of precedence, the deciding one first.
-    pub(crate) fn new(policies: Vec<Policy>, action: &str, resource: &str) -> Result<Self, ToolError> {
-        let engine = if policies.is_empty() {
+    pub(crate) fn new(
+        policies: impl Iterator<Item = Policy>,
+        action: &str,
+        resource: &str,
+    ) -> Result<Self, ToolError> {
+        let mut distinct: Vec<Policy> = Vec::new();
+        for policy in policies {
+            // casbin moves a repeated row to the back, which would change the order
+            if !distinct.contains(&policy) {
+                distinct.push(policy);
+            }
+        }
+        let engine = if distinct.is_empty() {
             None
         } else {
-            Some(engine(policies)?)
+            Some(engine(distinct)?)
         };
         Ok(Self {
             engine,

@@ -1,4 +1,4 @@
-//! Step 12: exactly one row for a write that succeeded, in the write's own transaction.
+//! Step 12: exactly one row for a write that succeeded, in the write's own transaction and with its reply.
 
 use crate::{
     db::{
@@ -10,7 +10,7 @@ use crate::{
     posture::AuditSubject,
     standing::Standing,
 };
-use contract::{Action, Event};
+use contract::{Action, AgentToolResult, Event};
 use serde_json::{Map, Value, json};
 
 /// What stands in the trail instead of a field that must not be kept.
@@ -32,20 +32,34 @@ pub(crate) struct Written {
     pub(crate) subject: AuditSubject,
 }
 
-/// Writes the row of a write.
+/// The call of a write: who, what, and under which key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Act<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) standing: &'a Standing,
+    pub(crate) event: Event,
+    pub(crate) key: &'a str,
+    pub(crate) arguments: &'a Value,
+}
+
+/// Writes the row of a write, and stores the reply under its key.
 ///
 /// # Errors
 ///
 /// When the database refuses it; the write is then undone with it.
 pub(crate) async fn audit_tool_write(
     tx: &mut Tx,
-    caller: &Caller,
-    standing: &Standing,
-    event: Event,
-    key: &str,
-    arguments: &Value,
+    act: Act<'_>,
     written: Written,
+    reply: &AgentToolResult,
 ) -> Result<(), ToolError> {
+    let Act {
+        caller,
+        standing,
+        event,
+        key,
+        arguments,
+    } = act;
     let actor = &standing.actor;
     let turn_id = caller.turn_id().map(|turn| turn.to_string());
     let tool_call_id = turn_id
@@ -68,7 +82,7 @@ pub(crate) async fn audit_tool_write(
         tool_call_id,
         arguments: &redacted(arguments),
     };
-    Ok(audit_log::insert(tx, entry).await?)
+    Ok(audit_log::seal(tx, entry, key, &serde_json::to_value(reply)?).await?)
 }
 
 /// The arguments as they may be kept.

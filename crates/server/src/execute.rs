@@ -18,7 +18,7 @@
 //! ```
 
 use crate::{
-    audit::audit_tool_write,
+    audit::{Act, audit_tool_write},
     clock,
     db::{Access, Database, Tx},
     error::{Kind, ToolError, to_tool_error},
@@ -193,8 +193,14 @@ async fn in_frame(
     let scope_context = describe_scope_context(handler.auth, &standing, &coverage, cut);
     let reply = AgentToolResult::Data { data, scope_context };
     if let Some(written) = written {
-        audit_tool_write(tx, caller, &standing, event, key, arguments.value(), written).await?;
-        idempotency::finish(tx, key, &reply).await?;
+        let act = Act {
+            caller,
+            standing: &standing,
+            event,
+            key,
+            arguments: arguments.value(),
+        };
+        audit_tool_write(tx, act, written, &reply).await?;
     }
     Ok(reply)
 }

@@ -9,6 +9,8 @@ pub(crate) async fn between_effect_and_reply() {}
 pub(crate) const fn in_handler(_key: &str) {}
 
 #[cfg(feature = "test-hooks")]
+pub use decide::{PlainRule, ability, decide};
+#[cfg(feature = "test-hooks")]
 pub(crate) use panic::in_handler;
 #[cfg(feature = "test-hooks")]
 pub use panic::{abort_on, panic_on};
@@ -68,5 +70,53 @@ mod panic {
             drop(keys);
             std::panic::panic_any("a handler's secret detail");
         }
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+mod decide {
+    use crate::{
+        ability::{Ability, Judge, Policy, Rule, Verdict},
+        error::ToolError,
+    };
+    use serde_json::Value;
+
+    /// A rule in plain words, with equalities that the rows of a school do not have.
+    #[derive(Debug, Clone)]
+    pub struct PlainRule {
+        /// What is done.
+        pub action: String,
+        /// To what.
+        pub resource: String,
+        /// What the row's members must equal; none for no condition.
+        pub condition: Option<Value>,
+        /// Whether it allows.
+        pub verdict: Verdict,
+    }
+
+    /// Decides as a call's gate does: of rules in their order, about the type alone or about an object.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails.
+    pub fn decide(
+        rules: &[PlainRule],
+        action: &str,
+        resource: &str,
+        object: Option<&Value>,
+    ) -> Result<bool, ToolError> {
+        let policies = rules.iter().rev().map(|rule| Policy {
+            action: rule.action.clone(),
+            resource: rule.resource.clone(),
+            condition: rule.condition.as_ref().map(Value::to_string).unwrap_or_default(),
+            verdict: rule.verdict,
+        });
+        Judge::new(policies, action, resource)?.decide_on(object)
+    }
+
+    /// The ability of whoever has these rules.
+    #[must_use]
+    pub const fn ability(rules: Vec<Rule>) -> Ability {
+        Ability::new(rules)
     }
 }

@@ -41,11 +41,6 @@ pub(crate) async fn claim(
     }
 }
 
-/// Stores the reply under the claimed key.
-pub(crate) async fn finish(tx: &mut Tx, key: &str, reply: &AgentToolResult) -> Result<(), ToolError> {
-    Ok(tool_call::finish(tx, key, &serde_json::to_value(reply)?).await?)
-}
-
 /// What the call is: its arguments, members in order, and where it is pinned.
 fn digest(caller: &Caller, arguments: &Value) -> Result<[u8; 32], ToolError> {
     let canonical = serde_json::to_vec(&(caller.scope(), arguments))?;

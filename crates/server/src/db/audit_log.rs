@@ -1,6 +1,6 @@
 //! The audit log: written by step 12 of `execute()`, read by `list.audit_entries`.
 
-use super::{DbResult, Tx, one_row};
+use super::{DbResult, Tenant, Tx, one_row};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::types::Json;
@@ -24,29 +24,66 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) arguments: &'a Value,
 }
 
-/// Writes one row.
-pub(crate) async fn insert(tx: &mut Tx, entry: NewEntry<'_>) -> DbResult<()> {
-    let written = sqlx::query!(
-        "INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type, resource_id,
-                                event, door, turn_id, tool_call_id, arguments)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
-        entry.school_id,
-        Uuid::now_v7(),
-        entry.campus_id,
-        entry.actor_sub,
-        entry.actor_email,
-        entry.actor_type,
-        entry.action,
-        entry.resource_type,
-        entry.resource_id,
-        entry.event,
-        entry.door,
-        entry.turn_id,
-        entry.tool_call_id,
-        Json(entry.arguments) as _,
-    )
-    .execute(tx.connection()?)
-    .await?;
+/// Ends a write: stores the reply under its key and writes its audit row, in one statement, so that neither can be without the
+/// other.
+pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: &str, reply: &Value) -> DbResult<()> {
+    let written = match tx.tenant() {
+        Tenant::School(school) => {
+            sqlx::query!(
+                "WITH finished AS (
+                     UPDATE tool_calls SET reply = $16, finished_at = now() WHERE school_id = $14 AND key = $15 RETURNING key)
+                 INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
+                                        resource_id, event, door, turn_id, tool_call_id, arguments)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $17 FROM finished",
+                entry.school_id,
+                Uuid::now_v7(),
+                entry.campus_id,
+                entry.actor_sub,
+                entry.actor_email,
+                entry.actor_type,
+                entry.action,
+                entry.resource_type,
+                entry.resource_id,
+                entry.event,
+                entry.door,
+                entry.turn_id,
+                entry.tool_call_id,
+                school,
+                key,
+                Json(reply) as _,
+                Json(entry.arguments) as _,
+            )
+            .execute(tx.connection()?)
+            .await?
+        }
+        Tenant::Unscoped => {
+            sqlx::query!(
+                "WITH finished AS (
+                     UPDATE operator_tool_calls SET reply = $15, finished_at = now() WHERE key = $14 RETURNING key)
+                 INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
+                                        resource_id, event, door, turn_id, tool_call_id, arguments)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $16 FROM finished",
+                entry.school_id,
+                Uuid::now_v7(),
+                entry.campus_id,
+                entry.actor_sub,
+                entry.actor_email,
+                entry.actor_type,
+                entry.action,
+                entry.resource_type,
+                entry.resource_id,
+                entry.event,
+                entry.door,
+                entry.turn_id,
+                entry.tool_call_id,
+                key,
+                Json(reply) as _,
+                Json(entry.arguments) as _,
+            )
+            .execute(tx.connection()?)
+            .await?
+        }
+    };
     one_row(written.rows_affected())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A key is claimed in the transaction of its call, so a row that another transaction sees is one that is done.
 
-use super::{DbResult, Tenant, Tx, one_row};
+use super::{DbResult, Tenant, Tx};
 use serde_json::Value;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -99,32 +99,6 @@ async fn earlier(tx: &mut Tx, event: &str, actor: Uuid, key: &str, digest: &[u8]
         }
     };
     Ok(reply.map_or(Claim::Reused, |reply| Claim::Done(reply.0)))
-}
-
-/// Stores the reply of a claimed key.
-pub(crate) async fn finish(tx: &mut Tx, key: &str, reply: &Value) -> DbResult<()> {
-    let changed = match tx.tenant() {
-        Tenant::School(school) => {
-            sqlx::query!(
-                "UPDATE tool_calls SET reply = $3, finished_at = now() WHERE school_id = $1 AND key = $2",
-                school,
-                key,
-                Json(reply) as _
-            )
-            .execute(tx.connection()?)
-            .await?
-        }
-        Tenant::Unscoped => {
-            sqlx::query!(
-                "UPDATE operator_tool_calls SET reply = $2, finished_at = now() WHERE key = $1",
-                key,
-                Json(reply) as _
-            )
-            .execute(tx.connection()?)
-            .await?
-        }
-    };
-    one_row(changed.rows_affected())
 }
 
 /// Counts another try of a redelivered message, at once and on its own, so that the count outlives a crash. Answers how many
