@@ -10,13 +10,22 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::OnceLock,
 };
 
-/// The libraries that the cases may name.
-const LIBRARIES: [&str; 6] = ["contract", "schemars", "serde", "serde_json", "server", "uuid"];
+/// The libraries that the cases may name. Some are built twice, for programs and for build scripts; the right one is that in which code
+/// beside it compiles together with the contract.
+const LIBRARIES: &[(&str, &str)] = &[
+    ("contract", ""),
+    ("schemars", "fn f<T: contract::AgentTool>() -> impl schemars::JsonSchema { Vec::<T>::new() }"),
+    ("serde", "fn f(it: contract::AgentToolResult) -> impl serde::Serialize { it }"),
+    ("serde_json", "fn f(it: contract::RpcTool) -> serde_json::Value { it.schema() }"),
+    ("server", ""),
+    ("uuid", "fn f(it: contract::AgentIdentity) -> uuid::Uuid { it.sub }"),
+];
 
 #[test]
 fn a_malformed_event() {
@@ -135,18 +144,25 @@ fn mismatches(source: &str, found: &[Refusal]) -> Vec<String> {
 
 fn compile(file: &Path, refused: bool) -> Output {
     let libraries = libraries();
-    let mut rustc = Command::new(beside_cargo("rustc"));
-    rustc
-        .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--error-format=json"])
-        .args(["--check-cfg=cfg(refused)", "--cap-lints=allow", "-o", "/dev/null"])
-        .args(["-L".into(), format!("dependency={}", libraries.folder.display())]);
-    for (name, path) in &libraries.paths {
-        rustc.args(["--extern".into(), format!("{name}={}", path.display())]);
-    }
+    let mut rustc = rustc("bin", &libraries.folder, &libraries.paths);
     if refused {
         rustc.args(["--cfg", "refused"]);
     }
     rustc.arg(file).output().expect("the compiler runs")
+}
+
+/// A compiler that writes nothing, with these libraries.
+fn rustc(kind: &str, folder: &Path, paths: &BTreeMap<&str, PathBuf>) -> Command {
+    let beside = Path::new(env!("CARGO")).with_file_name("rustc");
+    let mut rustc = Command::new(if beside.exists() { beside } else { "rustc".into() });
+    rustc
+        .args(["--edition=2024", "--emit=metadata", "--error-format=json", "-o", "/dev/null"])
+        .args(["--check-cfg=cfg(refused)", "--cap-lints=allow", "--crate-type", kind])
+        .args(["-L".into(), format!("dependency={}", folder.display())]);
+    for (name, path) in paths {
+        rustc.args(["--extern".into(), format!("{name}={}", path.display())]);
+    }
+    rustc
 }
 
 /// The errors in a file, each at the line of the file that led to it.
@@ -185,12 +201,12 @@ fn text_of(message: &Value) -> String {
 /// The libraries that this test was built from.
 struct Libraries {
     folder: PathBuf,
-    paths: BTreeMap<String, PathBuf>,
+    paths: BTreeMap<&'static str, PathBuf>,
 }
 
 fn libraries() -> &'static Libraries {
     static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
-    LIBRARIES.get_or_init(|| Libraries::of(&built()))
+    LIBRARIES.get_or_init(|| Libraries::among(&built()))
 }
 
 /// What cargo says of the build that this test belongs to: nothing in it is built anew.
@@ -221,35 +237,48 @@ fn profile_of(folder: &Path) -> &str {
     }
 }
 
-fn beside_cargo(program: &str) -> PathBuf {
-    let beside = Path::new(env!("CARGO")).with_file_name(program);
-    if beside.exists() { beside } else { program.into() }
-}
-
 impl Libraries {
-    fn of(messages: &str) -> Self {
-        let artifacts: Vec<Value> = messages
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .filter(|message: &Value| message["reason"] == "compiler-artifact")
-            .collect();
-        let path = |name: &str| {
-            let mut files = artifacts
-                .iter()
-                .filter(|artifact| artifact["target"]["name"] == *name)
-                .filter_map(|artifact| artifact["filenames"].as_array())
-                .flatten()
-                .filter_map(Value::as_str)
-                .filter(|file| file.ends_with(".rlib"));
-            let file = files.next().unwrap_or_else(|| panic!("{name} was not built"));
-            assert_eq!(files.next(), None, "{name} was built once");
-            PathBuf::from(file)
-        };
-        let paths: BTreeMap<_, _> = LIBRARIES.map(|name| (name.to_owned(), path(name))).into();
-        let uuid = paths.get("uuid").and_then(|path| path.parent());
+    fn among(messages: &str) -> Self {
+        let files = library_files(messages);
+        let folder = files.first().and_then(|file| file.parent()).expect("libraries are in a folder");
+        let mut paths = BTreeMap::new();
+        for (name, probe) in LIBRARIES {
+            let is_named = |file: &&PathBuf| {
+                let file = file.file_name().and_then(|file| file.to_str());
+                file.is_some_and(|file| file.starts_with(&format!("lib{name}-")))
+            };
+            let fits = |file: &&PathBuf| {
+                let mut with = paths.clone();
+                with.insert(*name, (*file).clone());
+                compiles(probe, folder, &with)
+            };
+            let mut candidates = files.iter().filter(is_named).filter(fits);
+            let path = candidates.next().unwrap_or_else(|| panic!("{name} was not built"));
+            assert_eq!(candidates.next(), None, "{name} is one library");
+            paths.insert(*name, path.clone());
+        }
         Self {
-            folder: uuid.expect("libraries are in a folder").to_owned(),
+            folder: folder.to_owned(),
             paths,
         }
     }
+}
+
+/// The libraries that cargo names, whatever they are for.
+fn library_files(messages: &str) -> Vec<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let files = messages.filter_map(|message| message["filenames"].as_array().cloned()).flatten();
+    let paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
+    paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rmeta"))
+        .collect()
+}
+
+fn compiles(code: &str, folder: &Path, paths: &BTreeMap<&str, PathBuf>) -> bool {
+    let mut rustc = rustc("lib", folder, paths);
+    let mut rustc = rustc.arg("-").stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the compiler runs");
+    let mut input = rustc.stdin.take().expect("its input is piped");
+    input.write_all(code.as_bytes()).expect("it reads the code");
+    drop(input);
+    rustc.wait().expect("it ends").success()
 }

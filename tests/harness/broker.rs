@@ -177,6 +177,11 @@ impl Peer {
 
     /// Publishes a body to the queue for requests with just these properties; answers whether the broker could route it.
     pub async fn publish(&self, body: &[u8], properties: BasicProperties) -> bool {
+        self.try_publish(body, properties).await.expect("the packet is confirmed")
+    }
+
+    /// The same, where the broker may have none of it.
+    pub async fn try_publish(&self, body: &[u8], properties: BasicProperties) -> lapin::Result<bool> {
         let options = BasicPublishOptions {
             mandatory: true,
             ..BasicPublishOptions::default()
@@ -185,11 +190,9 @@ impl Peer {
         let confirmation = self
             .channel
             .basic_publish("".into(), queue.into(), options, body, properties)
-            .await
-            .expect("the packet is sent")
-            .await
-            .expect("the packet is confirmed");
-        matches!(confirmation, Confirmation::Ack(None))
+            .await?
+            .await?;
+        Ok(matches!(confirmation, Confirmation::Ack(None)))
     }
 
     /// Waits for the next reply, whatever it answers; with the correlation ids of its properties and of its packet.

@@ -1,6 +1,9 @@
 //! The seeded facts, read by this test itself: who people are, what they hold and teach, and the rows there are to name.
 
-use super::marking::{Marked, Names};
+use super::{
+    marking::{Marked, Names},
+    marks::{Owner, UNPLACED},
+};
 use contract::UserType;
 use sqlx::{PgConnection, types::Json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -128,13 +131,15 @@ impl Facts {
         self.of(kind).iter().copied().find(|row| row.id == id)
     }
 
+    /// Whose a row of this school and campus is.
+    pub(super) fn owner(&self, school: Uuid, campus: Option<Uuid>) -> Owner {
+        let place = campus.map_or(UNPLACED, |campus| &self.names.0[&campus]);
+        Owner::new(&self.names.0[&school], place)
+    }
+
     pub(super) fn campuses_of(&self, school: Uuid) -> BTreeSet<Uuid> {
         let campuses = self.of(Kind::Campus).iter();
         campuses.filter(|row| row.school == school).map(|row| row.id).collect()
-    }
-
-    pub(super) fn person_of_staff(&self, staff: Uuid) -> Option<usize> {
-        self.people.iter().position(|person| person.staff == Some(staff))
     }
 }
 

@@ -46,6 +46,11 @@ impl Owner {
     }
 }
 
+/// Whether what is marked so belongs to no campus.
+pub(super) fn is_shared(owner: &Owner) -> bool {
+    owner.place == COMMON || owner.place == UNPLACED
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.school, self.place)

@@ -120,7 +120,7 @@ async fn of_bytes_that_are_no_text() {
 #[tokio::test]
 async fn that_are_too_deep_or_too_large() {
     let mut ground = Ground::new().await;
-    let nested = |open: &str, close: &str, depth: usize| open.repeat(depth) + &close.repeat(depth);
+    let nested = |open: &str, close: &str, depth: usize| [open.repeat(depth), close.repeat(depth)].concat();
     let deep_arguments = String::from_utf8(ground.packet(|_| {}))
         .unwrap()
         .replace(r#""Never""#, &nested("[", "]", 5000));
@@ -128,7 +128,7 @@ async fn that_are_too_deep_or_too_large() {
         ("a million opening brackets", "[".repeat(1_000_000)),
         ("brackets up to the limit", "[".repeat(MAX_PACKET_BYTES)),
         ("deep lists", nested("[", "]", 100_000)),
-        ("deep objects", r#"{"a":"#.repeat(100_000) + "1" + &"}".repeat(100_000)),
+        ("deep objects", nested(r#"{"a":"#, "}", 100_000)),
         ("deep arguments", deep_arguments),
     ];
     let mut cases: Vec<_> = deep

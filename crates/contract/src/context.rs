@@ -145,7 +145,6 @@ pub struct PermissionSnapshot {
 /// Which specialists a caller may be offered; resolved by the server from assignments, all false where unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(clippy::struct_excessive_bools, reason = "the wire shape of the seeds")]
 pub struct AgentCapabilities {
     /// Is the class teacher of a stream this year.
     pub is_class_teacher: bool,

@@ -29,7 +29,7 @@ pub fn without_nulls(arguments: Value) -> Value {
     match arguments {
         Value::Null => json!({}),
         Value::Object(members) => Value::Object(drop_nulls(members)),
-        other => other,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => arguments,
     }
 }
 
@@ -45,7 +45,7 @@ fn nested_without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(drop_nulls(members)),
         Value::Array(items) => Value::Array(items.into_iter().map(nested_without_nulls).collect()),
-        other => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }
 

@@ -234,7 +234,7 @@ impl RpcTool {
         );
         assert!(!definition.description.is_empty(), "a tool needs a description");
         assert!(
-            !(matches!(definition.approval, Approval::Required) && !T::Effect::MUTATES),
+            T::Effect::MUTATES || matches!(definition.approval, Approval::NotNeeded),
             "only a write can need approval"
         );
         Self {

@@ -158,7 +158,7 @@ impl Ability {
     ///
     /// When the rule engine fails; to be taken as a no.
     pub fn can(&self, action: Action, resource: Resource) -> Result<bool, ToolError> {
-        self.about(action, resource)?.decide(None)
+        self.about(action, resource)?.decide()
     }
 
     /// Whether the caller may do this to a row of this campus, or of none.
@@ -167,7 +167,7 @@ impl Ability {
     ///
     /// When the rule engine fails; to be taken as a no.
     pub fn can_on(&self, action: Action, resource: Resource, campus: Option<Uuid>) -> Result<bool, ToolError> {
-        self.about(action, resource)?.decide(Some(campus))
+        self.about(action, resource)?.decide_row(campus)
     }
 
     /// The rows that the caller may do this to, given the school's campuses.
@@ -182,7 +182,7 @@ impl Ability {
             .iter()
             .all(|rule| rule.condition == Condition::Always || !rule.is_about(action, resource))
         {
-            return Ok(if judge.decide(None)? {
+            return Ok(if judge.decide()? {
                 CampusRule::All
             } else {
                 CampusRule::Only {
@@ -193,13 +193,13 @@ impl Ability {
         }
         let mut campuses = Vec::with_capacity(school.len());
         for &campus in school {
-            if judge.decide(Some(Some(campus)))? {
+            if judge.decide_row(Some(campus))? {
                 campuses.push(campus);
             }
         }
         Ok(CampusRule::Only {
             campuses,
-            and_none: judge.decide(Some(None))?,
+            and_none: judge.decide_row(None)?,
         })
     }
 
@@ -293,11 +293,7 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// `policies` in order of precedence, the deciding one first.
-    pub(crate) fn new(
-        policies: impl Iterator<Item = Policy>,
-        action: &str,
-        resource: &str,
-    ) -> Result<Self, ToolError> {
+    pub(crate) fn new(policies: impl Iterator<Item = Policy>, action: &str, resource: &str) -> Result<Self, ToolError> {
         let mut distinct: Vec<Policy> = Vec::new();
         for policy in policies {
             // casbin moves a repeated row to the back, which would change the order
@@ -317,9 +313,14 @@ impl Judge {
         })
     }
 
-    /// `None` asks about the type, `Some(campus)` about a row.
-    fn decide(&self, row: Option<Option<Uuid>>) -> Result<bool, ToolError> {
-        self.decide_on(row.map(|campus| json!({"campusId": campus})).as_ref())
+    /// Asks about the type.
+    fn decide(&self) -> Result<bool, ToolError> {
+        self.decide_on(None)
+    }
+
+    /// Asks about a row of this campus, or of none.
+    fn decide_row(&self, campus: Option<Uuid>) -> Result<bool, ToolError> {
+        self.decide_on(Some(&json!({"campusId": campus})))
     }
 
     pub(crate) fn decide_on(&self, object: Option<&Value>) -> Result<bool, ToolError> {
@@ -354,7 +355,6 @@ fn rules(error: casbin::Error) -> ToolError {
 }
 
 /// Whether a condition holds. Of the type alone, an allow's does and a deny's does not; of a row, each member must equal the row's.
-#[expect(clippy::needless_pass_by_value, reason = "the signature that casbin calls")]
 fn holds(condition: Dynamic, effect: Dynamic, object: Dynamic) -> Dynamic {
     let text = |value: Dynamic| value.into_immutable_string().unwrap_or_default();
     let (condition, effect, object) = (text(condition), text(effect), text(object));

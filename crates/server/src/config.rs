@@ -160,9 +160,10 @@ impl Config {
         let amqp = reader.url("AMQP_URL", AMQP, None);
         let concurrency = reader.number("CONCURRENCY", 128, 1, 4096);
         let topology = Topology::with_prefix(&(reader.lookup)("QUEUE_PREFIX").unwrap_or_default());
-        let ungranted = match reader.flag("REQUIRE_GRANT", true) {
-            true => Ungranted::Refuse,
-            false => Ungranted::Admit,
+        let ungranted = if reader.flag("REQUIRE_GRANT", true) {
+            Ungranted::Refuse
+        } else {
+            Ungranted::Admit
         };
         let grants = reader.grant_key(ungranted);
         reader.finish()?;

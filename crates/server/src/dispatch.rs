@@ -226,7 +226,7 @@ async fn context(
         capabilities,
         current_academic_year: year.map(|year| CurrentAcademicYear {
             name: year.name,
-            year: year.year,
+            year: year.number,
             campus_academic_year_id: year.campus_academic_year_id,
         }),
         terms,

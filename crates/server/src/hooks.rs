@@ -2,7 +2,9 @@
 
 /// After a write's commit, before its reply: where a killed server has done what its caller does not know.
 #[cfg(not(feature = "test-hooks"))]
-pub(crate) async fn between_effect_and_reply() {}
+pub(crate) fn between_effect_and_reply() -> std::future::Ready<()> {
+    std::future::ready(())
+}
 
 /// In the frame of an admitted call, where its handler begins.
 #[cfg(not(feature = "test-hooks"))]

@@ -29,7 +29,7 @@ pub(crate) async fn claim(
 ) -> Result<Option<AgentToolResult>, ToolError> {
     let digest = digest(caller, arguments)?;
     let key = Key {
-        key,
+        text: key,
         event: event.as_str(),
         actor: caller.identity().sub,
         digest: &digest,

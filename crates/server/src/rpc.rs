@@ -252,7 +252,7 @@ impl Server {
         let mut headers = delivery.properties.headers().clone().unwrap_or_default();
         headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
         // a grant is a credential, and dead letters are read by people
-        let headers = message::without_grant(headers);
+        let headers = message::without_grant(&headers);
         let properties = message::to_keep(&delivery.properties, headers);
         let body = delivery
             .data
@@ -266,7 +266,7 @@ impl Server {
             body,
             properties,
         );
-        let stored = async { Ok::<_, lapin::Error>(publishing.await?.await?) };
+        let stored = async { publishing.await?.await };
         match timeout(PUBLISH_LIMIT, stored).await {
             Ok(Ok(Confirmation::Ack(_) | Confirmation::NotRequested)) => Ok(()),
             Ok(Ok(Confirmation::Nack(_))) => Err(RpcError::Refused),

@@ -2,6 +2,7 @@
 
 use crate::{ability::CampusRule, posture::Auth, standing::Standing};
 use contract::UserType;
+use std::fmt::Write as _;
 
 /// What a handler applied to the rows it returned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,10 +30,12 @@ pub(crate) fn describe_scope_context(auth: Auth, standing: &Standing, coverage: 
         }
     };
     if cut > 0 {
-        sentence.push_str(&format!(
-            " {cut} more {} left out because the result was too large; ask for less at a time.",
-            if cut == 1 { "row was" } else { "rows were" }
-        ));
+        let rows = if cut == 1 { "row was" } else { "rows were" };
+        // writing to a String does not fail
+        let _ = write!(
+            sentence,
+            " {cut} more {rows} left out because the result was too large; ask for less at a time."
+        );
     }
     sentence
 }

@@ -168,6 +168,22 @@ impl Standing {
     }
 }
 
+/// Decides one question over stored rules, with an ability that is gone again afterwards: for measuring what a fresh one costs.
+///
+/// # Errors
+///
+/// When the rules cannot be read, or the rule engine fails.
+pub fn decide_afresh(
+    stored: &str,
+    own_campus: Option<Uuid>,
+    action: Action,
+    resource: Resource,
+) -> Result<bool, ToolError> {
+    let stored: Vec<RuleRow> = serde_json::from_str(stored)?;
+    let rules = stored.iter().filter_map(|rule| rule_of(rule, own_campus));
+    Ability::new(rules.collect()).can(action, resource)
+}
+
 /// A stored rule as it applies to somebody who works on this campus, or on none. What cannot be read allows nothing and forbids
 /// everything.
 pub(crate) fn rule_of(row: &RuleRow, own_campus: Option<Uuid>) -> Option<Rule> {
@@ -208,7 +224,7 @@ fn campus_of(condition: &Value, own: Option<Uuid>) -> Option<Condition> {
         Value::Null => Some(Condition::NoCampus),
         Value::String(text) if text == "$own" => own.map(Condition::Campus),
         Value::String(text) => text.parse().ok().map(Condition::Campus),
-        _ => None,
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -145,8 +145,7 @@ impl<'a> Call<'a> {
             rows.campuses(),
             self.standing.campus_ids(),
         ) {
-            (Some(campus), _, _) => campus,
-            (None, Some(&[campus]), _) | (None, None, &[campus]) => campus,
+            (Some(campus), _, _) | (None, Some(&[campus]), _) | (None, None, &[campus]) => campus,
             (None, Some([]), _) => return Err(ToolError::Denied { action, resource }),
             (None, _, _) => return Err(ToolError::Invalid(NAME_A_CAMPUS.to_owned())),
         };
@@ -227,7 +226,7 @@ impl Handler {
             .map(|error| problem(&error.instance_path().to_string(), &error.masked().to_string()))
             .collect();
         if problems.is_empty() {
-            problems.extend(nul_in(&args, String::new()));
+            problems.extend(nul_in(&args, ""));
         }
         if problems.is_empty()
             && let Err(error) = (self.parses)(&args)
@@ -258,18 +257,18 @@ fn problem(path: &str, reason: &str) -> String {
 }
 
 /// Where a text holds a NUL, which no column can store.
-fn nul_in(value: &Value, path: String) -> Option<String> {
+fn nul_in(value: &Value, path: &str) -> Option<String> {
     match value {
         Value::String(text) => text
             .contains('\0')
-            .then(|| problem(&path, "a NUL character is not allowed")),
+            .then(|| problem(path, "a NUL character is not allowed")),
         Value::Array(items) => items
             .iter()
             .enumerate()
-            .find_map(|(at, item)| nul_in(item, format!("{path}/{at}"))),
+            .find_map(|(at, item)| nul_in(item, &format!("{path}/{at}"))),
         Value::Object(members) => members
             .iter()
-            .find_map(|(name, member)| nul_in(member, format!("{path}/{name}"))),
+            .find_map(|(name, member)| nul_in(member, &format!("{path}/{name}"))),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }

@@ -19,11 +19,11 @@ use std::{process::ExitCode, time::Duration};
 use uuid::Uuid;
 
 /// How long a turn may take.
-const TURN_LIMIT: Duration = Duration::from_secs(180);
+const TURN_LIMIT: Duration = Duration::from_mins(3);
 /// How much longer than the turn to wait, so that a worker's own "too late" arrives.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the grant of a single call lasts.
-const CALL_GRANT: Duration = Duration::from_secs(60);
+const CALL_GRANT: Duration = Duration::from_mins(1);
 
 /// What `server call` was asked for.
 pub(super) struct Asked {

@@ -92,7 +92,7 @@ fn as_value(tool: &RpcTool, handlers: &Handlers) -> Value {
         "posture": posture(definition, handlers),
         "mutating": definition.event.is_mutating(),
         "needsApproval": definition.approval == Approval::Required,
-        "deadlineMs": definition.deadline().as_millis() as u64,
+        "deadlineMs": u64::try_from(definition.deadline().as_millis()).unwrap_or(u64::MAX),
         "schema": tool.schema(),
     })
 }

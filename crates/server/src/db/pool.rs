@@ -51,10 +51,7 @@ impl Manager for Connector {
 impl From<PoolError<sqlx::Error>> for DbError {
     fn from(error: PoolError<sqlx::Error>) -> Self {
         match error {
-            PoolError::Backend(error) => match Self::from(error) {
-                Self::Other(error) => Self::Unavailable(error),
-                error => error,
-            },
+            PoolError::Backend(error) => Self::Unavailable(error),
             PoolError::Timeout(_) => Self::Unavailable(sqlx::Error::PoolTimedOut),
             PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
                 Self::Unavailable(sqlx::Error::PoolClosed)

@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// A call's key, with what it was used for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key<'a> {
-    pub(crate) key: &'a str,
+    pub(crate) text: &'a str,
     pub(crate) event: &'a str,
     pub(crate) actor: Uuid,
     /// SHA-256 over the canonical arguments and the pinned scope.
@@ -31,7 +31,7 @@ pub(crate) enum Claim {
 /// Claims a key. Waits for a transaction that holds the same key, and then tells what came of it.
 pub(crate) async fn claim(tx: &mut Tx, key: Key<'_>) -> DbResult<Claim> {
     let Key {
-        key,
+        text: key,
         event,
         actor,
         digest,

@@ -37,7 +37,7 @@ pub(crate) async fn hats(tx: &mut Tx, staff: Uuid) -> DbResult<Hats> {
 #[derive(Debug, Clone)]
 pub(crate) struct Year {
     pub(crate) name: String,
-    pub(crate) year: i32,
+    pub(crate) number: i32,
     pub(crate) campus_academic_year_id: Option<Uuid>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Year {
 pub(crate) async fn current_year(tx: &mut Tx, campus: Option<Uuid>) -> DbResult<Option<Year>> {
     let mut years = sqlx::query_as!(
         Year,
-        r#"SELECT DISTINCT a.name, a.year,
+        r#"SELECT DISTINCT a.name, a.year AS number,
                   CASE WHEN $1::uuid IS NULL THEN NULL ELSE y.id END AS "campus_academic_year_id?"
              FROM campus_academic_years y
              JOIN academic_years a ON a.school_id = y.school_id AND a.id = y.academic_year_id

@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use lapin::{
     BasicProperties, Channel, Confirmation, Consumer,
     options::{BasicConsumeOptions, BasicPublishOptions},
-    types::{AMQPValue, FieldTable},
+    types::{AMQPValue, FieldTable, ShortString},
 };
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -130,7 +130,7 @@ impl Client {
         let waiting = async {
             while let Some(delivery) = self.replies.next().await {
                 let delivery = delivery?;
-                let of = delivery.properties.correlation_id().as_ref().map(|id| id.as_str());
+                let of = delivery.properties.correlation_id().as_ref().map(ShortString::as_str);
                 if of == Some(correlation) {
                     return serde_json::from_slice(&delivery.data)
                         .map_err(|error| RpcError::Unreadable(error.to_string()));

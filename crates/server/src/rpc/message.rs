@@ -49,8 +49,8 @@ impl Request {
         if reply_address(delivery).is_none() {
             return Err(Rejected::malformed("the packet has no reply address"));
         }
-        let key = text(delivery.properties.message_id())
-            .or(text(delivery.properties.correlation_id()))
+        let key = text(delivery.properties.message_id().as_ref())
+            .or(text(delivery.properties.correlation_id().as_ref()))
             .or(packet.id);
         let Some(key) = key else {
             return Err(Rejected::malformed("the packet has no id"));
@@ -70,12 +70,12 @@ impl Request {
 
 /// Where the reply goes.
 pub(super) fn reply_address(delivery: &Delivery) -> Option<String> {
-    text(delivery.properties.reply_to())
+    text(delivery.properties.reply_to().as_ref())
 }
 
 /// What the caller tells its replies apart by: the property, else the packet's id.
 pub(super) fn correlation_id(delivery: &Delivery) -> Option<String> {
-    text(delivery.properties.correlation_id()).or_else(|| {
+    text(delivery.properties.correlation_id().as_ref()).or_else(|| {
         let within_bounds = delivery.data.get(..MAX_PACKET_BYTES.min(delivery.data.len()))?;
         let packet: Value = serde_json::from_slice(within_bounds).ok()?;
         packet
@@ -87,7 +87,7 @@ pub(super) fn correlation_id(delivery: &Delivery) -> Option<String> {
 }
 
 /// Headers without the grant.
-pub(super) fn without_grant(headers: FieldTable) -> FieldTable {
+pub(super) fn without_grant(headers: &FieldTable) -> FieldTable {
     let kept = headers.inner().iter().filter(|(name, _)| name.as_str() != GRANT_HEADER);
     kept.map(|(name, value)| (name.clone(), value.clone()))
         .collect::<std::collections::BTreeMap<_, _>>()
@@ -136,16 +136,18 @@ fn header<'a>(delivery: &'a Delivery, name: &str) -> Option<&'a AMQPValue> {
 }
 
 fn as_text(value: &AMQPValue) -> Option<String> {
-    match value {
-        AMQPValue::LongString(text) => std::str::from_utf8(text.as_bytes()).ok().map(str::to_owned),
-        AMQPValue::ShortString(text) => Some(text.as_str().to_owned()),
-        _ => None,
+    if let AMQPValue::LongString(text) = value {
+        return std::str::from_utf8(text.as_bytes()).ok().map(str::to_owned);
+    }
+    if let AMQPValue::ShortString(text) = value {
+        Some(text.as_str().to_owned())
+    } else {
+        None
     }
 }
 
-fn text(property: &Option<lapin::types::ShortString>) -> Option<String> {
+fn text(property: Option<&lapin::types::ShortString>) -> Option<String> {
     property
-        .as_ref()
         .map(|text| text.as_str().to_owned())
         .filter(|text| !text.is_empty())
 }
