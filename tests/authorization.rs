@@ -8,7 +8,7 @@ use e2e::{
 };
 use serde_json::{Value, json};
 use server::error::MASKED_ERROR;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Write as _};
 use uuid::Uuid;
 
 const PEOPLE: [&str; 12] = [
@@ -55,7 +55,7 @@ async fn cell(stage: &Stage, person: &Person, tool: &RpcTool) -> &'static str {
         (Some(true), Some(false)) => "main",
         (Some(false), Some(true)) => "lakeside",
         (Some(false), Some(false)) => "-",
-        _ => "none",
+        _ => "n/a",
     }
 }
 
@@ -64,7 +64,11 @@ async fn is_as_the_committed_table_says() {
     let stage = Stage::new().await;
     let mut people = Vec::new();
     for who in PEOPLE {
-        let email = if who == "platform" { "platform@operator.example".to_owned() } else { HILLTOP.email(who) };
+        let email = if who == "platform" {
+            "platform@operator.example".to_owned()
+        } else {
+            HILLTOP.email(who)
+        };
         people.push(stage.person(&email).await);
     }
     stage
@@ -76,9 +80,9 @@ async fn is_as_the_committed_table_says() {
     let mut table = format!("{:<23}", "");
     table.extend(PEOPLE.map(|who| format!(" {who:<16}")));
     for tool in RPC_AGENT_TOOLS {
-        table.push_str(&format!("\n{:<23}", tool.definition.name));
+        write!(table, "\n{:<23}", tool.definition.name).unwrap();
         for person in &people {
-            table.push_str(&format!(" {:<16}", cell(&stage, person, tool).await));
+            write!(table, " {:<16}", cell(&stage, person, tool).await).unwrap();
         }
     }
     let lines = |text: &str| -> Vec<String> {
@@ -93,7 +97,9 @@ async fn is_as_the_committed_table_says() {
 
 fn ids(page: &Value) -> BTreeSet<Uuid> {
     let rows = page["rows"].as_array().unwrap();
-    rows.iter().map(|row| row["id"].as_str().unwrap().parse().unwrap()).collect()
+    rows.iter()
+        .map(|row| row["id"].as_str().unwrap().parse().unwrap())
+        .collect()
 }
 
 /// A rule of a test: whether it allows, and the only campus that it is about.
@@ -111,7 +117,10 @@ async fn lists_what_it_allows_one_by_one() {
     let stage = Stage::new().await;
     let (main, lakeside) = (HILLTOP.campus("main"), HILLTOP.campus("lakeside"));
     let conditions = [None, Some(Some(main)), Some(Some(lakeside)), Some(None)];
-    let sketches: Vec<Sketch> = conditions.into_iter().flat_map(|only| [(true, only), (false, only)]).collect();
+    let sketches: Vec<Sketch> = conditions
+        .into_iter()
+        .flat_map(|only| [(true, only), (false, only)])
+        .collect();
     let departments: Vec<(Uuid, Uuid)> = sqlx::query_as("SELECT id, campus_id FROM departments WHERE school_id = $1")
         .bind(HILLTOP.id())
         .fetch_all(&mut stage.owner().await)
@@ -125,14 +134,20 @@ async fn lists_what_it_allows_one_by_one() {
             // the third runs through all as the others do
             let rules = [(true, sketches[at].1), first, second];
             replace_rules(&stage, &rules).await;
-            let right: BTreeSet<Uuid> = departments.iter().filter(|row| expected(&rules, row.1)).map(|row| row.0).collect();
+            let right: BTreeSet<Uuid> = departments
+                .iter()
+                .filter(|row| expected(&rules, row.1))
+                .map(|row| row.0)
+                .collect();
             let listed = match stage.call(&newcomer, "list_departments", json!({})).await {
                 AgentToolResult::Data { data, .. } => ids(&data),
                 AgentToolResult::Error { .. } => BTreeSet::new(),
             };
             assert_eq!(listed, right, "{rules:?}");
             for (id, _) in &departments {
-                let one = stage.call(&newcomer, "get_department", json!({"departmentId": id})).await;
+                let one = stage
+                    .call(&newcomer, "get_department", json!({"departmentId": id}))
+                    .await;
                 assert_eq!(one.is_data(), right.contains(id), "{rules:?}");
             }
         }
@@ -141,16 +156,19 @@ async fn lists_what_it_allows_one_by_one() {
 }
 
 async fn replace_rules(stage: &Stage, rules: &[Sketch]) {
-    let mut statement = "DELETE FROM role_permissions WHERE role_id = (SELECT id FROM roles WHERE rank = 70);".to_owned();
+    let mut statement =
+        "DELETE FROM role_permissions WHERE role_id = (SELECT id FROM roles WHERE rank = 70);".to_owned();
     for (position, (allows, condition)) in rules.iter().enumerate() {
         let effect = if *allows { "allow" } else { "deny" };
         let condition = condition.map_or("null".to_owned(), |only| format!("'{}'", json!({"campusId": only})));
         for (offset, action) in ["READ", "LIST"].into_iter().enumerate() {
-            statement.push_str(&format!(
+            write!(
+                statement,
                 "INSERT INTO role_permissions (school_id, role_id, position, action, resource, effect, condition)
                  SELECT school_id, id, {}, '{action}', 'DEPARTMENT', '{effect}', {condition} FROM roles WHERE rank = 70;",
                 position * 2 + offset
-            ));
+            )
+            .unwrap();
         }
     }
     stage.arrange(&statement).await;
@@ -169,10 +187,16 @@ async fn goes_by_the_pinned_campus_and_not_by_the_arguments() {
     for tool in ["list_departments", "list_campus_staff", "get_academic_calendar"] {
         let rows = data(call(tool, json!({"campusId": lakeside})).await)["rows"].clone();
         let rows = rows.as_array().unwrap();
-        assert!(!rows.is_empty() && rows.iter().all(|row| row["campusId"] == main), "{tool}: {rows:?}");
+        assert!(
+            !rows.is_empty() && rows.iter().all(|row| row["campusId"] == main),
+            "{tool}: {rows:?}"
+        );
     }
     let there = json!({"departmentId": HILLTOP_LAKESIDE.department_id()});
-    assert_eq!(error(call("get_department", there.clone()).await), "Department not found.");
+    assert_eq!(
+        error(call("get_department", there.clone()).await),
+        "Department not found."
+    );
     assert_eq!(error(call("delete_department", there).await), "Department not found.");
     let moved = json!({"targetStaffId": HILLTOP.staff("newcomer"), "campusId": lakeside});
     assert_eq!(data(call("update_staff_member", moved).await)["campusId"], main);
@@ -186,7 +210,13 @@ async fn goes_by_the_pinned_campus_and_not_by_the_arguments() {
 
     // unpinned, the same arguments go where they say
     let admin = stage.person(&HILLTOP.email("admin")).await;
-    let created = stage.call(&admin, "create_department", json!({"name": "Drama", "campusId": lakeside})).await;
+    let created = stage
+        .call(
+            &admin,
+            "create_department",
+            json!({"name": "Drama", "campusId": lakeside}),
+        )
+        .await;
     assert_eq!(data(created)["campusId"], lakeside);
     stage.finish().await;
 }
@@ -212,7 +242,9 @@ async fn of_a_department_is_its_members_on_its_campus_until_a_role_denies_it() {
     let moses = stage.person(&HILLTOP.email("moses.balikowa")).await;
     assert_eq!(error(stage.call(&moses, "list_departments", json!({})).await), denied);
 
-    stage.give_rules(&HILLTOP, "newcomer", 1, &[("LIST", "DEPARTMENT", "deny", None)]).await;
+    stage
+        .give_rules(&HILLTOP, "newcomer", 1, &[("LIST", "DEPARTMENT", "deny", None)])
+        .await;
     assert_eq!(error(list().await), denied);
     stage.finish().await;
 }
@@ -263,9 +295,19 @@ async fn of_a_role_ends_where_it_is_held() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|row| if row["campusId"] == json!(HILLTOP.campus("main")) { "main" } else { "lakeside" })
+            .map(|row| {
+                if row["campusId"] == json!(HILLTOP.campus("main")) {
+                    "main"
+                } else {
+                    "lakeside"
+                }
+            })
             .collect();
-        let right: BTreeSet<&str> = if expected == both { [main_ids, lakeside_ids].into() } else { [expected].into() };
+        let right: BTreeSet<&str> = if expected == both {
+            [main_ids, lakeside_ids].into()
+        } else {
+            [expected].into()
+        };
         assert_eq!(campuses, right, "{role} on {campus}");
     }
     stage.finish().await;

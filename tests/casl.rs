@@ -58,7 +58,10 @@ impl CaslRule {
 
     fn pairs(&self) -> impl Iterator<Item = (&String, &String)> {
         let subjects = self.subject.each();
-        self.action.each().iter().flat_map(move |action| subjects.iter().map(move |subject| (action, subject)))
+        self.action
+            .each()
+            .iter()
+            .flat_map(move |action| subjects.iter().map(move |subject| (action, subject)))
     }
 }
 
@@ -112,7 +115,9 @@ fn action(action: &str) -> Option<Action> {
 }
 
 fn condition(conditions: Option<&Value>) -> Option<Condition> {
-    let Some(conditions) = conditions else { return Some(Condition::Always) };
+    let Some(conditions) = conditions else {
+        return Some(Condition::Always);
+    };
     let members = conditions.as_object().unwrap();
     match members.get("campusId") {
         Some(name) if members.len() == 1 => campus(name).map(Condition::Campus),
@@ -135,7 +140,9 @@ fn every_decision_by_campus_agrees() {
                 })
             })
         });
-        let Some(rules) = typed.collect::<Option<Vec<Rule>>>() else { continue };
+        let Some(rules) = typed.collect::<Option<Vec<Rule>>>() else {
+            continue;
+        };
         sets += 1;
         let ability = hooks::ability(rules);
         for check in &set.checks {
@@ -145,7 +152,13 @@ fn every_decision_by_campus_agrees() {
                 None => ability.can(action, resource),
                 Some(object) => ability.can_on(action, resource, object.get("campusId").and_then(campus)),
             };
-            assert_eq!(ours.unwrap(), check.expect, "{}: {action} {resource} {:?}", set.id, check.object);
+            assert_eq!(
+                ours.unwrap(),
+                check.expect,
+                "{}: {action} {resource} {:?}",
+                set.id,
+                check.object
+            );
             decisions += 1;
         }
     }
@@ -173,7 +186,12 @@ fn every_row_that_is_listed_is_allowed() {
                 let rows = ability.campuses(action, resource, &campuses).unwrap();
                 for campus in campuses.iter().copied().map(Some).chain([None]) {
                     let allowed = ability.can_on(action, resource, campus).unwrap();
-                    assert_eq!(rows.includes(campus), allowed, "{}: {action} {resource} {campus:?}", set.id);
+                    assert_eq!(
+                        rows.includes(campus),
+                        allowed,
+                        "{}: {action} {resource} {campus:?}",
+                        set.id
+                    );
                 }
             }
         }

@@ -127,7 +127,12 @@ async fn refuses_whoever_has_no_permission() {
     let before = stage.snapshot().await;
     for tool in RPC_AGENT_TOOLS {
         let name = tool.definition.name;
-        match stage.pipeline().handlers().auth(tool.definition.event.as_str()).unwrap() {
+        match stage
+            .pipeline()
+            .handlers()
+            .auth(tool.definition.event.as_str())
+            .unwrap()
+        {
             Auth::Casl { action, resource } => {
                 let expected = format!("Permission denied: you may not {action} {resource}.");
                 assert_eq!(error(run_example(&stage, &newcomer, tool).await), expected, "{name}");
@@ -274,7 +279,12 @@ async fn that_reads_cannot_write() {
     stage.arrange(ONLY_FOR_READERS).await;
     for (tool, user) in &users {
         let result = run_example(&stage, user, tool).await;
-        assert_eq!(result.is_data(), !is_write(tool), "{}: {result:?}", tool.definition.name);
+        assert_eq!(
+            result.is_data(),
+            !is_write(tool),
+            "{}: {result:?}",
+            tool.definition.name
+        );
         if is_write(tool) {
             assert_eq!(error(result), MASKED_ERROR);
         }
@@ -347,7 +357,9 @@ async fn refuses_a_pinned_campus_that_is_not_open() {
     let before = stage.snapshot().await;
     for (who, campus) in cases {
         let person = stage.person(&HILLTOP.email(who)).await;
-        let pinned = stage.regranted(&person, |grant| grant.scope = AgentCallScope::Campus { campus_id: campus });
+        let pinned = stage.regranted(&person, |grant| {
+            grant.scope = AgentCallScope::Campus { campus_id: campus }
+        });
         for tool in RPC_AGENT_TOOLS {
             let refused = error(run_example(&stage, &pinned, tool).await);
             assert_eq!(refused, CAMPUS_NOT_OPEN, "{who}, {}", tool.definition.name);

@@ -14,7 +14,9 @@ use uuid::Uuid;
 const KEY_REUSED: &str = "This call's key was already used for another call.";
 
 fn writes() -> impl Iterator<Item = &'static RpcTool> {
-    RPC_AGENT_TOOLS.iter().filter(|tool| tool.definition.event.is_mutating())
+    RPC_AGENT_TOOLS
+        .iter()
+        .filter(|tool| tool.definition.event.is_mutating())
 }
 
 async fn user_of(stage: &Stage, tool: &RpcTool) -> Person {
@@ -54,7 +56,12 @@ async fn leaves_exactly_one_audit_row() {
         let stage = Stage::new().await;
         let user = user_of(&stage, tool).await;
         let before = stage.snapshot().await;
-        data(stage.pipeline().execute(example_of(&HILLTOP, &user, tool, "call_7")).await);
+        data(
+            stage
+                .pipeline()
+                .execute(example_of(&HILLTOP, &user, tool, "call_7"))
+                .await,
+        );
         let expected = (
             HILLTOP.id(),
             user.identity.email.clone(),
@@ -68,7 +75,11 @@ async fn leaves_exactly_one_audit_row() {
         assert_eq!(trail(&stage).await, [expected], "{}", tool.definition.name);
         let after = stage.snapshot().await;
         let changed: Vec<_> = before.keys().filter(|table| before[*table] != after[*table]).collect();
-        assert!(changed.len() > 2, "{}: an effect beside the two records: {changed:?}", tool.definition.name);
+        assert!(
+            changed.len() > 2,
+            "{}: an effect beside the two records: {changed:?}",
+            tool.definition.name
+        );
         stage.finish().await;
     }
 }
@@ -77,7 +88,10 @@ async fn leaves_exactly_one_audit_row() {
 async fn is_the_only_one_that_leaves_a_row() {
     let stage = Stage::new().await;
     let before = stage.snapshot().await;
-    for tool in RPC_AGENT_TOOLS.iter().filter(|tool| !tool.definition.event.is_mutating()) {
+    for tool in RPC_AGENT_TOOLS
+        .iter()
+        .filter(|tool| !tool.definition.event.is_mutating())
+    {
         let user = user_of(&stage, tool).await;
         data(stage.pipeline().execute(example_of(&HILLTOP, &user, tool, "1")).await);
     }
@@ -189,7 +203,11 @@ async fn leaves_no_row_without_its_effect() {
     let break_it = each_table(
         "CREATE TRIGGER broken BEFORE INSERT OR UPDATE OR DELETE ON %I FOR EACH STATEMENT EXECUTE FUNCTION refuse_it()",
     );
-    fails_whole(&format!("{REFUSE} {break_it}"), &each_table("DROP TRIGGER broken ON %I")).await;
+    fails_whole(
+        &format!("{REFUSE} {break_it}"),
+        &each_table("DROP TRIGGER broken ON %I"),
+    )
+    .await;
 }
 
 const CONFLICT: &str = "

@@ -16,9 +16,19 @@ const DELIVERIES: usize = 50;
 
 /// That there is one new department with its one row in the trail and one key.
 async fn done_once(stage: &Stage) {
-    assert_eq!(stage.count("SELECT count(*) FROM departments WHERE name = 'Drama'").await, 1);
+    assert_eq!(
+        stage
+            .count("SELECT count(*) FROM departments WHERE name = 'Drama'")
+            .await,
+        1
+    );
     assert_eq!(stage.audit_rows().await, 1);
-    assert_eq!(stage.count("SELECT count(*) FROM tool_calls WHERE reply IS NOT NULL").await, 1);
+    assert_eq!(
+        stage
+            .count("SELECT count(*) FROM tool_calls WHERE reply IS NOT NULL")
+            .await,
+        1
+    );
 }
 
 /// fault 11
@@ -64,7 +74,9 @@ async fn calls_with_other_keys_run_side_by_side() {
     let (stage, head) = (&stage, &head);
     let calls = (0..DELIVERIES).map(|n| async move {
         let args = json!({"name": format!("Club {n}")});
-        stage.call_keyed(head, "create_department", args, &format!("call_{n}")).await
+        stage
+            .call_keyed(head, "create_department", args, &format!("call_{n}"))
+            .await
     });
     let ids: std::collections::HashSet<String> = join_all(calls)
         .await
@@ -154,7 +166,9 @@ async fn a_write_that_failed_leaves_its_key_free() {
     let before = stage.snapshot().await;
     assert_eq!(error(call().await), "A department of that name exists on this campus.");
     assert_eq!(stage.snapshot().await, before);
-    stage.arrange("UPDATE departments SET name = 'Arts' WHERE name = 'Humanities'").await;
+    stage
+        .arrange("UPDATE departments SET name = 'Arts' WHERE name = 'Humanities'")
+        .await;
     data(call().await);
     assert_eq!(stage.audit_rows().await, 1);
     stage.finish().await;
@@ -180,7 +194,11 @@ async fn an_operators_fifty_deliveries_are_one_call() {
     let args = || json!({"name": "Drama", "campusId": RIVERSIDE.campus("south")});
     let call = || stage.call_keyed(&operator, "create_department", args(), "1");
     let replies = join_all((0..DELIVERIES).map(|_| call())).await;
-    assert!(replies[0].is_data() && replies.iter().all(|reply| *reply == replies[0]), "{:?}", replies[0]);
+    assert!(
+        replies[0].is_data() && replies.iter().all(|reply| *reply == replies[0]),
+        "{:?}",
+        replies[0]
+    );
     let other = json!({"name": "Drama", "campusId": RIVERSIDE.campus("north")});
     let refused = stage.call_keyed(&operator, "create_department", other, "1").await;
     assert_eq!(error(refused), KEY_REUSED);

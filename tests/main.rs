@@ -10,5 +10,31 @@
     reason = "these are tests"
 )]
 
+mod architecture;
+mod audit_entries;
+mod authorization;
 mod call_admitted;
 mod call_denied;
+mod casl;
+mod catalog;
+mod ceilings;
+mod compile_fail;
+mod deadlines;
+mod departments;
+mod every_tool;
+mod every_write;
+mod idempotency;
+mod kill_broker;
+mod kill_database;
+mod kill_server;
+mod leaks;
+mod malformed;
+mod paging;
+mod pool;
+mod redelivery;
+mod registry;
+mod scope_sentences;
+mod shutdown;
+mod staff;
+mod teaching;
+mod texts;

@@ -69,7 +69,9 @@ pub(super) fn words(code: &str) -> impl Iterator<Item = (Option<char>, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let start = at + code[at..].find(is_part)?;
-        let end = code[start..].find(|c| !is_part(c)).map_or(code.len(), |length| start + length);
+        let end = code[start..]
+            .find(|c| !is_part(c))
+            .map_or(code.len(), |length| start + length);
         at = end;
         Some((code[..start].trim_end().chars().next_back(), &code[start..end]))
     })

@@ -18,6 +18,8 @@ const FRAME_END: u8 = 0xCE;
 /// Around a frame's payload: its kind, channel and size, and its end.
 const FRAME_OVERHEAD: usize = 8;
 const CHANNEL: u16 = 1;
+/// As much as is read at once.
+const READ_BYTES: usize = 64 * 1024;
 
 type Method = (u16, u16);
 const DELIVER: Method = (60, 60);
@@ -25,7 +27,7 @@ const RETURN: Method = (60, 50);
 
 /// What goes out.
 #[derive(Debug, Default)]
-pub(crate) struct Message<'a> {
+pub(crate) struct Outgoing<'a> {
     pub(crate) exchange: &'a str,
     pub(crate) routing_key: &'a str,
     pub(crate) mandatory: bool,
@@ -68,6 +70,7 @@ pub(crate) struct Connection {
     out: Vec<u8>,
     input: Vec<u8>,
     consumed: usize,
+    chunk: Vec<u8>,
     incoming: Option<Incoming>,
     largest_body: usize,
 }
@@ -84,6 +87,7 @@ impl Connection {
             out: b"AMQP\0\0\x09\x01".to_vec(),
             input: Vec::new(),
             consumed: 0,
+            chunk: vec![0; READ_BYTES],
             incoming: None,
             largest_body: 0,
         };
@@ -94,26 +98,32 @@ impl Connection {
     fn handshake(&mut self, plain: &str) -> anyhow::Result<()> {
         self.flush()?;
         self.expect((10, 10))?;
-        let start = Payload::method((10, 11)).long(&[]).short("PLAIN").long(plain.as_bytes());
-        self.ask(0, start.short("en_US"))?;
+        let start = Payload::method((10, 11))
+            .long(&[])
+            .short("PLAIN")
+            .long(plain.as_bytes());
+        self.ask(0, &start.short("en_US"))?;
         let tune = self.expect((10, 30))?;
         let mut tune = Reader(&tune);
         let (channels, frame) = (tune.number::<2>()?, tune.number::<4>()?);
         self.largest_body = usize::try_from(frame)? - FRAME_OVERHEAD;
         // no heartbeats: nobody here is silent for long
         let tuned = Payload::method((10, 31)).bytes(&u16::try_from(channels)?.to_be_bytes());
-        self.ask(0, tuned.bytes(&u32::try_from(frame)?.to_be_bytes()).bytes(&[0, 0]))?;
-        self.ask(0, Payload::method((10, 40)).short("/").short("").bytes(&[0]))?;
+        self.ask(0, &tuned.bytes(&u32::try_from(frame)?.to_be_bytes()).bytes(&[0, 0]))?;
+        self.ask(0, &Payload::method((10, 40)).short("/").short("").bytes(&[0]))?;
         self.expect((10, 41))?;
-        self.ask(CHANNEL, Payload::method((20, 10)).short(""))?;
+        self.ask(CHANNEL, &Payload::method((20, 10)).short(""))?;
         self.expect((20, 11))?;
-        let consume = Payload::method((60, 20)).bytes(&[0, 0]).short(DIRECT_REPLY_TO).short("");
+        let consume = Payload::method((60, 20))
+            .bytes(&[0, 0])
+            .short(DIRECT_REPLY_TO)
+            .short("");
         let no_ack = 0b10;
-        self.ask(CHANNEL, consume.bytes(&[no_ack]).long(&[]))?;
+        self.ask(CHANNEL, &consume.bytes(&[no_ack]).long(&[]))?;
         self.expect((60, 21)).map(drop)
     }
 
-    fn ask(&mut self, channel: u16, payload: Payload) -> anyhow::Result<()> {
+    fn ask(&mut self, channel: u16, payload: &Payload) -> anyhow::Result<()> {
         frame(&mut self.out, METHOD, channel, &payload.0);
         self.flush()
     }
@@ -126,7 +136,11 @@ impl Connection {
                 }
                 let mut reader = Reader(&payload);
                 let got = reader.method()?;
-                ensure!(got == wanted, "the broker sent {got:?}, not {wanted:?}: {}", printable(&payload));
+                ensure!(
+                    got == wanted,
+                    "the broker sent {got:?}, not {wanted:?}: {}",
+                    printable(&payload)
+                );
                 return Ok(reader.0.to_vec());
             }
             self.read()?;
@@ -134,7 +148,7 @@ impl Connection {
     }
 
     /// Puts a message into the next [`Connection::flush`].
-    pub(crate) fn publish(&mut self, message: &Message<'_>) {
+    pub(crate) fn publish(&mut self, message: &Outgoing<'_>) {
         let publish = Payload::method((60, 40)).bytes(&[0, 0]).short(message.exchange);
         let publish = publish.short(message.routing_key).bytes(&[u8::from(message.mandatory)]);
         frame(&mut self.out, METHOD, CHANNEL, &publish.0);
@@ -158,7 +172,11 @@ impl Connection {
             match kind {
                 METHOD => {
                     let method = reader.method()?;
-                    ensure!(method == DELIVER || method == RETURN, "{method:?}: {}", printable(&payload));
+                    ensure!(
+                        method == DELIVER || method == RETURN,
+                        "{method:?}: {}",
+                        printable(&payload)
+                    );
                     self.incoming = Some(Incoming {
                         reply: Reply {
                             correlation_id: String::new(),
@@ -178,7 +196,10 @@ impl Connection {
                 }
                 _ => continue,
             }
-            if let Some(whole) = self.incoming.take_if(|incoming| incoming.reply.body.len() >= incoming.size) {
+            if let Some(whole) = self
+                .incoming
+                .take_if(|incoming| incoming.reply.body.len() >= incoming.size)
+            {
                 return Ok(Some(whole.reply));
             }
         }
@@ -187,18 +208,18 @@ impl Connection {
 
     /// Waits for more to be there; false when nothing came in time.
     pub(crate) fn wait(&mut self, patience: Duration) -> anyhow::Result<bool> {
-        self.stream.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
+        self.stream
+            .set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
         self.read()
     }
 
     fn read(&mut self) -> anyhow::Result<bool> {
         self.input.drain(..self.consumed);
         self.consumed = 0;
-        let mut chunk = [0; 64 * 1024];
-        match self.stream.read(&mut chunk) {
+        match self.stream.read(&mut self.chunk) {
             Ok(0) => bail!("the broker closed the connection"),
             Ok(size) => {
-                self.input.extend_from_slice(chunk.get(..size).unwrap_or_default());
+                self.input.extend_from_slice(self.chunk.get(..size).unwrap_or_default());
                 Ok(true)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(false),
@@ -213,7 +234,9 @@ impl Connection {
             return Ok(None);
         };
         let size = usize::try_from(size)?;
-        let Some((payload, rest)) = reader.0.split_at_checked(size) else { return Ok(None) };
+        let Some((payload, rest)) = reader.0.split_at_checked(size) else {
+            return Ok(None);
+        };
         match rest.first() {
             None => Ok(None),
             Some(&FRAME_END) => {
@@ -235,7 +258,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, channel: u16, payload: &[u8]) {
 }
 
 /// The header frame. Properties stand in the order of their flags.
-fn header(message: &Message<'_>) -> Payload {
+fn header(message: &Outgoing<'_>) -> Payload {
     let mut flags: u16 = 0;
     let mut values = Payload(Vec::new());
     let mut text = |flag: u16, value: &str, values: Payload| {
@@ -259,18 +282,26 @@ fn header(message: &Message<'_>) -> Payload {
     }
     let size = u64::try_from(message.body.len()).unwrap_or(u64::MAX);
     let start = Payload(Vec::new()).bytes(&60u16.to_be_bytes()).bytes(&[0, 0]);
-    start.bytes(&size.to_be_bytes()).bytes(&flags.to_be_bytes()).bytes(&values.0)
+    start
+        .bytes(&size.to_be_bytes())
+        .bytes(&flags.to_be_bytes())
+        .bytes(&values.0)
 }
 
 fn table(entries: &[(&str, Header<'_>)]) -> Payload {
-    entries.iter().fold(Payload(Vec::new()), |table, (name, value)| match value {
-        Header::Text(text) => table.short(name).bytes(b"S").long(text.as_bytes()),
-        Header::Number(number) => table.short(name).bytes(b"l").bytes(&number.to_be_bytes()),
-    })
+    entries
+        .iter()
+        .fold(Payload(Vec::new()), |table, (name, value)| match value {
+            Header::Text(text) => table.short(name).bytes(b"S").long(text.as_bytes()),
+            Header::Number(number) => table.short(name).bytes(b"l").bytes(&number.to_be_bytes()),
+        })
 }
 
 fn printable(payload: &[u8]) -> String {
-    String::from_utf8_lossy(payload).chars().filter(|c| !c.is_control()).collect()
+    String::from_utf8_lossy(payload)
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect()
 }
 
 /// A payload in the making.
@@ -278,7 +309,9 @@ struct Payload(Vec<u8>);
 
 impl Payload {
     fn method((class, method): Method) -> Self {
-        Self(Vec::new()).bytes(&class.to_be_bytes()).bytes(&method.to_be_bytes())
+        Self(Vec::new())
+            .bytes(&class.to_be_bytes())
+            .bytes(&method.to_be_bytes())
     }
 
     fn bytes(mut self, bytes: &[u8]) -> Self {

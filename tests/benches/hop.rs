@@ -57,6 +57,9 @@ struct Arguments {
     /// How many seconds to wait in all for others to leave the machine alone
     #[arg(long, default_value_t = 0)]
     patience: u64,
+    /// Only drives ours, each event for so many seconds, and says which processes: for a profiler
+    #[arg(long, value_name = "SECONDS")]
+    hold: Option<u64>,
     /// What `cargo bench` adds
     #[arg(long, hide = true)]
     bench: bool,
@@ -100,10 +103,16 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the workspace's folder")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .context("the workspace's folder")?;
     let begin = Instant::now();
     let size = if arguments.quick { Size::QUICK } else { Size::FULL };
     let stand = Stand::start(root, arguments.server.clone(), arguments.peers.clone())?;
+    if let Some(seconds) = arguments.hold {
+        return hold(&stand, Duration::from_secs(seconds));
+    }
     let ours_alone = OursAlone::measure(&stand)?;
     eprint!("{}", ours_alone.markdown());
     let mut field = Field {
@@ -121,6 +130,24 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     fs::write(arguments.out.join("hop.json"), serde_json::to_string_pretty(&table)?)?;
     println!("{}", table.markdown());
     eprintln!("written to {}/hop.md and hop.json", arguments.out.display());
+    Ok(())
+}
+
+/// Drives ours with 16 in flight.
+fn hold(stand: &Stand, limit: Duration) -> anyhow::Result<()> {
+    let (serving, people) = (stand.start_contestant(Contestant::Ours)?, stand.people(Contestant::Ours)?);
+    let mut driver = Driver::connect(stand.amqp_url())?;
+    for event in Event::ALL {
+        stand.clean(Contestant::Ours)?;
+        let (server, database) = (serving.cast.server, stand.database_url());
+        eprintln!("hold       {}: server {server}, database {database}", event.as_str());
+        let load = Load {
+            limit,
+            ..load_of(event, 16, usize::MAX)
+        };
+        let outcome = driver.run(&serving.route, &people, load)?;
+        eprintln!("           {} calls, {} errors", outcome.calls, outcome.errors.len());
+    }
     Ok(())
 }
 
@@ -143,7 +170,11 @@ fn conditions(arguments: &Arguments, size: &Size, took: Duration) -> Vec<String>
 }
 
 fn entrants(stand: &Stand, with_peers: bool) -> anyhow::Result<Vec<Entrant>> {
-    let who = if with_peers { &Contestant::ALL[..] } else { &[Contestant::Ours] };
+    let who = if with_peers {
+        &Contestant::ALL[..]
+    } else {
+        &[Contestant::Ours]
+    };
     who.iter()
         .map(|&contestant| {
             Ok(Entrant {
@@ -169,7 +200,7 @@ impl Field<'_> {
     fn measure_all(&mut self) -> anyhow::Result<Vec<Run>> {
         for at in 0..self.entrants.len() {
             for event in Event::ALL {
-                self.drive(at, self.load(event, 16, self.size.warm_up))?;
+                self.drive(at, load_of(event, 16, self.size.warm_up))?;
             }
         }
         let mut runs = Vec::new();
@@ -178,7 +209,7 @@ impl Field<'_> {
                 for (in_flight, calls) in IN_FLIGHT.into_iter().zip(self.size.calls) {
                     for turn in 0..self.entrants.len() {
                         let at = (turn + round) % self.entrants.len();
-                        let run = self.run(at, self.load(event, in_flight, calls), round)?;
+                        let run = self.run(at, load_of(event, in_flight, calls), round)?;
                         report(&run);
                         runs.push(run);
                     }
@@ -186,15 +217,6 @@ impl Field<'_> {
             }
         }
         Ok(runs)
-    }
-
-    const fn load(&self, event: Event, in_flight: usize, calls: usize) -> Load {
-        Load {
-            event,
-            in_flight,
-            calls,
-            limit: RUN_LIMIT,
-        }
     }
 
     fn drive(&mut self, at: usize, load: Load) -> anyhow::Result<load::Outcome> {
@@ -205,7 +227,13 @@ impl Field<'_> {
         } = &self.entrants[at];
         let outcome = self.driver.run(&serving.route, people, load)?;
         let first = outcome.errors.first();
-        ensure!(first.is_none(), "{} of {}: {:?}", load.event.as_str(), contestant.name(), first);
+        ensure!(
+            first.is_none(),
+            "{} of {}: {:?}",
+            load.event.as_str(),
+            contestant.name(),
+            first
+        );
         Ok(outcome)
     }
 
@@ -213,10 +241,12 @@ impl Field<'_> {
         let contestant = self.entrants[at].contestant;
         self.stand.clean(contestant)?;
         // sessions that were idle learn of the cleaned tables now, not in the run
-        self.drive(at, self.load(load.event, load.in_flight, 100 + 2 * load.in_flight))?;
+        self.drive(at, load_of(load.event, load.in_flight, 100 + 2 * load.in_flight))?;
         std::thread::sleep(SETTLE);
         let before = self.stand.rows(contestant)?;
-        self.patience = self.patience.saturating_sub(proc::wait_for_quiet(QUIET, self.patience)?);
+        self.patience = self
+            .patience
+            .saturating_sub(proc::wait_for_quiet(QUIET, self.patience)?);
         let cast = self.entrants[at].serving.cast.clone();
         let begin = cast.snapshot()?;
         let outcome = self.drive(at, load)?;
@@ -225,7 +255,12 @@ impl Field<'_> {
             std::thread::sleep(SETTLE);
             let after = self.stand.rows(contestant)?;
             let added = (after.0 - before.0, after.1 - before.1);
-            ensure!(added == (outcome.calls, outcome.calls), "{}: {added:?} of {}", contestant.name(), outcome.calls);
+            ensure!(
+                added == (outcome.calls, outcome.calls),
+                "{}: {added:?} of {}",
+                contestant.name(),
+                outcome.calls
+            );
         }
         let (rss_kb, peak_kb) = self.entrants[at].serving.memory_kb()?;
         let calls = f64::from(u32::try_from(outcome.calls)?);
@@ -247,6 +282,15 @@ impl Field<'_> {
             peak_rss_mb: megabytes(peak_kb)?,
             foreign: used.foreign,
         })
+    }
+}
+
+const fn load_of(event: Event, in_flight: usize, calls: usize) -> Load {
+    Load {
+        event,
+        in_flight,
+        calls,
+        limit: RUN_LIMIT,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one load driver: keeps so many calls in flight, through the packet that all contestants speak.
 
 use crate::{
-    amqp::{Connection, Header, Message, Reply},
+    amqp::{Connection, Header, Outgoing, Reply},
     people::{People, Person},
 };
 use anyhow::{Context as _, bail, ensure};
@@ -90,9 +90,16 @@ impl Outcome {
     /// A quantile of the latencies, in milliseconds.
     pub(crate) fn quantile_ms(&self, quantile: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an index"
+        )]
         let at = ((last as f64) * quantile).round() as usize;
-        self.latencies.get(at).map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
+        self.latencies
+            .get(at)
+            .map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
     }
 }
 
@@ -120,7 +127,11 @@ impl Driver {
         self.connection.flush()?;
         while !run.pending.is_empty() {
             if !self.connection.wait(PATIENCE)? {
-                bail!("{} of {} calls had no answer within {PATIENCE:?}", run.pending.len(), run.begun);
+                bail!(
+                    "{} of {} calls had no answer within {PATIENCE:?}",
+                    run.pending.len(),
+                    run.begun
+                );
             }
             while let Some(reply) = self.connection.take()? {
                 run.take(&reply)?;
@@ -178,17 +189,17 @@ impl Driver {
             event.as_str(),
             person.identity
         );
-        let message = Message {
+        let message = Outgoing {
             correlation_id: &id,
             body: body.as_bytes(),
-            ..Message::default()
+            ..Outgoing::default()
         };
         match route {
-            Route::Bare { queue } => self.connection.publish(&Message {
+            Route::Bare { queue } => self.connection.publish(&Outgoing {
                 routing_key: queue,
                 ..message
             }),
-            Route::Governed { exchange } => self.governed(exchange, event, person, message)?,
+            Route::Governed { exchange } => self.governed(exchange, event, person, &message)?,
         }
         run.pending.insert(id, Instant::now());
         run.begun += 1;
@@ -196,7 +207,13 @@ impl Driver {
     }
 
     /// What the worker sends.
-    fn governed(&mut self, exchange: &str, event: Event, person: &Person, message: Message<'_>) -> anyhow::Result<()> {
+    fn governed(
+        &mut self,
+        exchange: &str,
+        event: Event,
+        person: &Person,
+        message: &Outgoing<'_>,
+    ) -> anyhow::Result<()> {
         let granted = person.granted.as_ref().context("nobody here has a grant")?;
         let key = format!("{}:{}", granted.turn_id, message.correlation_id);
         let trace = format!("00-{}-{:016x}-01", granted.turn_id.simple(), self.sent);
@@ -205,7 +222,7 @@ impl Driver {
             (DEADLINE_HEADER, Header::Number(now_ms()? + event.deadline_ms())),
             (TRACE_HEADER, Header::Text(&trace)),
         ];
-        self.connection.publish(&Message {
+        self.connection.publish(&Outgoing {
             exchange,
             routing_key: event.as_str(),
             mandatory: true,
@@ -214,7 +231,7 @@ impl Driver {
             message_id: &key,
             kind: event.as_str(),
             headers: &headers,
-            ..message
+            ..*message
         });
         Ok(())
     }
@@ -239,7 +256,7 @@ impl Run {
             name,
             begun: 0,
             pending: HashMap::with_capacity(load.in_flight),
-            latencies: Vec::with_capacity(load.calls),
+            latencies: Vec::new(),
             errors: Vec::new(),
         }
     }
@@ -293,7 +310,12 @@ fn check(reply: &Reply, event: Event) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the driver's own clock, for deadlines on the wire")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the driver's own clock, for deadlines on the wire"
+)]
 pub(crate) fn now_ms() -> anyhow::Result<i64> {
-    Ok(i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?)
+    Ok(i64::try_from(
+        SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis(),
+    )?)
 }

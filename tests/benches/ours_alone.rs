@@ -42,7 +42,9 @@ pub(crate) struct OursAlone {
 
 impl OursAlone {
     pub(crate) fn measure(stand: &Stand) -> anyhow::Result<Self> {
-        let ready = (0..STARTS).map(|_| start(stand)).collect::<anyhow::Result<Vec<f64>>>()?;
+        let ready = (0..STARTS)
+            .map(|_| start(stand))
+            .collect::<anyhow::Result<Vec<f64>>>()?;
         let mut measured = end_under_load(stand)?;
         measured.ready_s = median(ready);
         measured.ability_us = fresh_ability(&one_that_matters())?;
@@ -101,8 +103,21 @@ fn end_under_load(stand: &Stand) -> anyhow::Result<OursAlone> {
         serving.terminate();
         serving.wait().then(|| begin.elapsed())
     });
-    let outcome = driver.burst(&route, &people, load, IN_FLIGHT / 8, || drop(asked.send(())), SILENCE)?;
-    let exit = ended.join().ok().flatten().context("ours did not end in order under load")?;
+    let outcome = driver.burst(
+        &route,
+        &people,
+        load,
+        IN_FLIGHT / 8,
+        || {
+            let _ = asked.send(());
+        },
+        SILENCE,
+    )?;
+    let exit = ended
+        .join()
+        .ok()
+        .flatten()
+        .context("ours did not end in order under load")?;
     ensure!(outcome.errors.is_empty(), "under SIGTERM: {:?}", outcome.errors.first());
     let (rows, audit_rows) = stand.rows(Contestant::Ours)?;
     Ok(OursAlone {
@@ -134,7 +149,10 @@ fn campus(number: usize) -> Uuid {
 
 /// 12 resources by 5 actions, on the own campus.
 fn one_that_matters() -> String {
-    let resources = Resource::ALL.iter().filter(|resource| **resource != Resource::Any).take(RULES / 5);
+    let resources = Resource::ALL
+        .iter()
+        .filter(|resource| **resource != Resource::Any)
+        .take(RULES / 5);
     let rules = resources.flat_map(|resource| {
         let actions = Action::ALL.iter().filter(|action| **action != Action::Manage);
         actions.map(move |action| json!({"a": action, "r": resource, "y": true, "c": {"campusId": "$own"}}))

@@ -51,7 +51,9 @@ impl People {
     /// has a turn.
     pub(crate) fn of(identities: &str, campuses: &str, secret: Option<&str>) -> anyhow::Result<Self> {
         let key = match secret {
-            Some(secret) => Some(GrantKey::new(secret.as_bytes(), Ungranted::Refuse).context("the secret is too short")?),
+            Some(secret) => {
+                Some(GrantKey::new(secret.as_bytes(), Ungranted::Refuse).context("the secret is too short")?)
+            }
             None => None,
         };
         let mut people = Self {
@@ -63,7 +65,10 @@ impl People {
         for line in identities.lines() {
             let identity: AgentIdentity = serde_json::from_str(line).context("reading an identity")?;
             let is_written_to = identity.email.ends_with("@school6.test");
-            let place = match (identity.email.starts_with("head"), identity.email.starts_with("teacher")) {
+            let place = match (
+                identity.email.starts_with("head"),
+                identity.email.starts_with("teacher"),
+            ) {
                 (true, _) if is_written_to => &mut people.writers,
                 (true, _) => &mut people.readers,
                 (_, true) if !is_written_to => &mut people.teachers,
@@ -71,8 +76,16 @@ impl People {
             };
             place.push(Person::new(identity, key.as_ref())?);
         }
-        let sizes = (people.readers.len(), people.writers.len(), people.teachers.len(), people.campuses.len());
-        ensure!(sizes == (20, 4, 60, 3), "the data set is not what it should be: {sizes:?}");
+        let sizes = (
+            people.readers.len(),
+            people.writers.len(),
+            people.teachers.len(),
+            people.campuses.len(),
+        );
+        ensure!(
+            sizes == (20, 4, 60, 3),
+            "the data set is not what it should be: {sizes:?}"
+        );
         Ok(people)
     }
 
@@ -83,13 +96,16 @@ impl People {
             Event::CreateDepartment => &self.writers,
             Event::ListMyClassrooms => &self.teachers,
         };
-        people.get(number % people.len()).expect("nobody is missing, as was checked")
+        people
+            .get(number % people.len())
+            .expect("nobody is missing, as was checked")
     }
 
     /// The arguments of a call that makes a department.
     pub(crate) fn new_department(&self, run: &str, number: usize) -> String {
         let campus = self.campuses.get(number % self.campuses.len());
-        json!({"name": format!("bench {run} {number}"), "description": "made by the load driver", "campusId": campus}).to_string()
+        json!({"name": format!("bench {run} {number}"), "description": "made by the load driver", "campusId": campus})
+            .to_string()
     }
 }
 

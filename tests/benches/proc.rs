@@ -55,9 +55,14 @@ impl Cast {
         let mut database_ns = BTreeMap::new();
         for pid in children_of(self.postmaster)? {
             // one that has just ended has used nothing since the last look
-            let (Ok(title), Ok(used)) = (title(pid), threads_ns(pid)) else { continue };
+            let (Ok(title), Ok(used)) = (title(pid), threads_ns(pid)) else {
+                continue;
+            };
             database_ns.insert(pid, used);
-            if title.strip_prefix("postgres: ").is_some_and(|title| title.starts_with(&self.sessions)) {
+            if title
+                .strip_prefix("postgres: ")
+                .is_some_and(|title| title.starts_with(&self.sessions))
+            {
                 sessions_ns.insert(pid, used);
             }
         }
@@ -77,7 +82,9 @@ impl Snapshot {
     pub(crate) fn until(&self, later: &Self) -> Used {
         let spent = |now: u64, before: u64| Duration::from_nanos(now.saturating_sub(before));
         let of_all = |now: &BTreeMap<Pid, u64>, before: &BTreeMap<Pid, u64>| {
-            now.iter().map(|(pid, used)| spent(*used, before.get(pid).copied().unwrap_or(0))).sum::<Duration>()
+            now.iter()
+                .map(|(pid, used)| spent(*used, before.get(pid).copied().unwrap_or(0)))
+                .sum::<Duration>()
         };
         let server = spent(later.server_ns, self.server_ns);
         let driver = spent(later.driver_ns, self.driver_ns);
@@ -112,25 +119,32 @@ pub(crate) fn wait_for_quiet(share: f64, patience: Duration) -> anyhow::Result<D
 pub(crate) fn memory_kb(pid: Pid) -> anyhow::Result<(u64, u64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
             .with_context(|| format!("/proc/{pid}/status has no {name}"))
     };
     Ok((field("VmRSS")?, field("VmHWM")?))
 }
 
-/// The process whose command line has this text in it.
-pub(crate) fn with_argument(text: &str) -> anyhow::Result<Pid> {
-    let found = all()?.into_iter().find(|pid| {
-        let of_the_broker = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "beam.smp");
-        of_the_broker && title(*pid).is_ok_and(|title| title.contains(text))
-    });
-    found.with_context(|| format!("no process was started with {text}"))
+/// The Erlang machine that was started with this text in its environment.
+pub(crate) fn erlang_with(text: &str) -> anyhow::Result<Pid> {
+    let has_text = |pid: &Pid| {
+        let is_erlang = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "beam.smp");
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        is_erlang && String::from_utf8_lossy(&environment).contains(text)
+    };
+    let found = all()?.into_iter().find(has_text);
+    found.with_context(|| format!("no broker was started with {text}"))
 }
 
 fn all() -> anyhow::Result<Vec<Pid>> {
     let entries = fs::read_dir("/proc").context("reading /proc")?;
-    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    Ok(entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect())
 }
 
 fn children_of(parent: Pid) -> anyhow::Result<BTreeSet<Pid>> {
@@ -155,7 +169,11 @@ fn threads_ns(pid: Pid) -> anyhow::Result<u64> {
     for thread in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
         // a thread may end between the two looks
         let schedule = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-        sum += schedule.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+        sum += schedule
+            .split_whitespace()
+            .next()
+            .and_then(|ns| ns.parse::<u64>().ok())
+            .unwrap_or(0);
     }
     Ok(sum)
 }
@@ -163,7 +181,11 @@ fn threads_ns(pid: Pid) -> anyhow::Result<u64> {
 /// By ticks, threads that have ended included.
 fn whole_ns(pid: Pid) -> anyhow::Result<u64> {
     let stat = stat(pid)?;
-    let ticks = stat.iter().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    let ticks = stat
+        .iter()
+        .skip(11)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<u64>().ok());
     Ok(ticks.sum::<u64>() * TICK_NS)
 }
 
@@ -171,7 +193,12 @@ fn whole_ns(pid: Pid) -> anyhow::Result<u64> {
 fn busy_ns() -> anyhow::Result<u64> {
     let stat = fs::read_to_string(Path::new("/proc/stat"))?;
     let line = stat.lines().next().unwrap_or_default();
-    let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|field| field.parse().ok())
+        .collect();
     let idle: u64 = ticks.iter().skip(3).take(2).sum();
     Ok((ticks.iter().sum::<u64>() - idle) * TICK_NS)
 }

@@ -17,7 +17,7 @@ use url::Url;
 use xtask::services::{Durability, PrivatePostgres, PrivateRabbit, Watchdog, random_hex, send_signal, wait_for_exit};
 
 /// A process that is not ready by then never is.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_mins(1);
 /// A process that was asked to stop is killed after this.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// The database of ours, and that of the peers, whose user has the same name.
@@ -75,7 +75,7 @@ impl Stand {
         let rabbit = PrivateRabbit::start(root)?;
         eprintln!("rabbitmq   {rabbit}");
         let port = Url::parse(rabbit.url())?.port().context("the broker has a port")?;
-        let broker = proc::with_argument(&format!("private{port}@localhost"))?;
+        let broker = proc::erlang_with(&format!("private{port}@localhost"))?;
         let logs = root.join("target/bench/logs");
         std::fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
         let mut stand = Self {
@@ -101,7 +101,13 @@ impl Stand {
         ensure!(migrated.success(), "`server migrate` failed");
         self.file(&self.postgres.url_of(OURS), include_str!("school.sql"))?;
         let Some(peers) = &self.peers else { return Ok(()) };
-        self.sql("postgres", &["CREATE ROLE peer LOGIN PASSWORD 'peer'", "CREATE DATABASE peer OWNER peer"])?;
+        self.sql(
+            "postgres",
+            &[
+                "CREATE ROLE peer LOGIN PASSWORD 'peer'",
+                "CREATE DATABASE peer OWNER peer",
+            ],
+        )?;
         for name in ["schema.sql", "seed.sql"] {
             let file = peers.join("nestjs-hop/sql").join(name);
             let sql = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
@@ -112,6 +118,11 @@ impl Stand {
 
     pub(crate) fn amqp_url(&self) -> &str {
         self.rabbit.url()
+    }
+
+    /// The database of ours, as its owner.
+    pub(crate) fn database_url(&self) -> String {
+        self.postgres.url_of(OURS)
     }
 
     fn peer_url(&self) -> anyhow::Result<String> {
@@ -130,7 +141,11 @@ impl Stand {
             }
         };
         let campuses = format!("SELECT id FROM {campuses} WHERE school_id = md5('school6')::uuid ORDER BY name");
-        People::of(&self.sql(database, &[identities])?, &self.sql(database, &[&campuses])?, secret)
+        People::of(
+            &self.sql(database, &[identities])?,
+            &self.sql(database, &[&campuses])?,
+            secret,
+        )
     }
 
     /// The tables as filled, so that reads find the same few pages whatever was measured before.
@@ -153,10 +168,21 @@ impl Stand {
 
     /// How many departments were made since, and how many audit rows there are.
     pub(crate) fn rows(&self, contestant: Contestant) -> anyhow::Result<(usize, usize)> {
-        let schema = if contestant == Contestant::Ours { "public.departments" } else { "hop.department" };
-        let audit = if contestant == Contestant::Ours { "public.audit_log" } else { "hop.audit_log" };
+        let schema = if contestant == Contestant::Ours {
+            "public.departments"
+        } else {
+            "hop.department"
+        };
+        let audit = if contestant == Contestant::Ours {
+            "public.audit_log"
+        } else {
+            "hop.audit_log"
+        };
         let made = format!("SELECT count(*) FROM {schema} WHERE name LIKE 'bench %'");
-        let counts = self.sql(database_of(contestant), &[&made, &format!("SELECT count(*) FROM {audit}")])?;
+        let counts = self.sql(
+            database_of(contestant),
+            &[&made, &format!("SELECT count(*) FROM {audit}")],
+        )?;
         let (made, audited) = counts.split_once('\n').context("two counts")?;
         Ok((made.trim().parse()?, audited.trim().parse()?))
     }
@@ -173,12 +199,20 @@ impl Stand {
             psql.args(["-c", statement]);
         }
         let output = psql.output().context("starting psql")?;
-        ensure!(output.status.success(), "psql: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "psql: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
     fn file(&self, url: &str, sql: &str) -> anyhow::Result<()> {
-        let mut psql = self.psql(url).arg("--single-transaction").stdin(Stdio::piped()).spawn()?;
+        let mut psql = self
+            .psql(url)
+            .arg("--single-transaction")
+            .stdin(Stdio::piped())
+            .spawn()?;
         psql.stdin.take().context("psql reads")?.write_all(sql.as_bytes())?;
         ensure!(psql.wait()?.success(), "psql failed");
         Ok(())
@@ -186,7 +220,11 @@ impl Stand {
 
     /// A command of ours, with the names on the broker under a prefix.
     fn ours(&self, subcommand: &str, prefix: &str) -> anyhow::Result<Command> {
-        ensure!(self.server.is_file(), "{} is not there: build it first", self.server.display());
+        ensure!(
+            self.server.is_file(),
+            "{} is not there: build it first",
+            self.server.display()
+        );
         let mut command = Command::new(&self.server);
         command
             .arg(subcommand)
@@ -225,14 +263,17 @@ impl Stand {
             Contestant::Pipe => floor("pipe"),
             Contestant::Ours | Contestant::Stock | Contestant::Tuned => {
                 let mut node = Command::new("node");
-                node.arg(peers.join("nestjs-hop/dist/main.js")).env("PEER_QUEUE", &queue);
+                node.arg(peers.join("nestjs-hop/dist/main.js"))
+                    .env("PEER_QUEUE", &queue);
                 if contestant == Contestant::Tuned {
                     node.env("PEER_NODELAY", "1").env("PEER_PREPARED", "1");
                 }
                 node
             }
         };
-        command.env("DATABASE_URL", self.peer_url()?).env("AMQP_URL", self.amqp_url());
+        command
+            .env("DATABASE_URL", self.peer_url()?)
+            .env("AMQP_URL", self.amqp_url());
         let route = Route::Bare { queue };
         self.serve(command, contestant.name(), route, format!("{PEER} {PEER}"))
     }

@@ -1,10 +1,6 @@
 //! The table: medians of what was measured, their ratios, and the goals beside them. In Markdown and in JSON.
 
-use crate::{
-    load::Event,
-    ours_alone::OursAlone,
-    stand::Contestant,
-};
+use crate::{load::Event, ours_alone::OursAlone, stand::Contestant};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -181,7 +177,11 @@ impl Table {
         text.push_str(" reached |\n|---|---|---|---|---|---|\n");
         for line in &self.goals {
             let sign = if line.at_least { '≥' } else { '≤' };
-            let _ = write!(text, "| {} | {sign} {} · {sign} {} |", line.figure, line.first, line.then);
+            let _ = write!(
+                text,
+                "| {} | {sign} {} · {sign} {} |",
+                line.figure, line.first, line.then
+            );
             for at in 0..Event::ALL.len() {
                 let value = line.values.get(at).map(|value| short(*value)).unwrap_or_default();
                 let _ = write!(text, " {value} |");
@@ -203,7 +203,11 @@ impl Table {
                 cell.foreign * 100.0,
             ];
             let (event, name) = (cell.event.as_str(), cell.contestant.name());
-            let _ = write!(text, "| {event} | {} | {name} | {}/{} |", cell.in_flight, cell.runs, cell.of);
+            let _ = write!(
+                text,
+                "| {event} | {} | {name} | {}/{} |",
+                cell.in_flight, cell.runs, cell.of
+            );
             for figure in figures {
                 let _ = write!(text, " {} |", short(figure));
             }
@@ -256,30 +260,54 @@ fn cell(all: &[&Run]) -> Cell {
 /// One ratio over all events; none where one side was not measured.
 fn line(ratio: &Ratio, cells: &[Cell]) -> Option<Line> {
     let figure = |contestant, event| {
-        let is_in = |cell: &&Cell| (cell.event, cell.in_flight, cell.contestant) == (event, ratio.in_flight, contestant);
+        let is_in =
+            |cell: &&Cell| (cell.event, cell.in_flight, cell.contestant) == (event, ratio.in_flight, contestant);
         cells.iter().find(is_in).map(ratio.of)
     };
     let value = |event| Some(figure(Contestant::Ours, event)? / figure(ratio.against, event)?);
     let values: Option<Vec<f64>> = Event::ALL.into_iter().map(value).collect();
-    let name = format!("{} against {}, {} in flight", ratio.figure, ratio.against.name(), ratio.in_flight);
+    let name = format!(
+        "{} against {}, {} in flight",
+        ratio.figure,
+        ratio.against.name(),
+        ratio.in_flight
+    );
     Some(Line::new(name, (ratio.at_least, ratio.first, ratio.then), values?))
 }
 
 /// The goals that are no ratios.
 fn absolute(cells: &[Cell], alone: &OursAlone) -> Vec<Line> {
-    let of_ours = cells.iter().filter(|cell| cell.contestant == Contestant::Ours && cell.in_flight == 128);
+    let of_ours = cells
+        .iter()
+        .filter(|cell| cell.contestant == Contestant::Ours && cell.in_flight == 128);
     let memory: Vec<f64> = of_ours.map(|cell| cell.rss_mb).collect();
     vec![
         Line::new("RSS with 128 in flight, MB".to_owned(), (false, 40.0, 25.0), memory),
-        Line::new("fresh ability, 60 rules, µs".to_owned(), (false, 150.0, 60.0), vec![alone.ability_us]),
-        Line::new("start-up to ready, s".to_owned(), (false, 1.0, 1.0), vec![alone.ready_s]),
-        Line::new("SIGTERM to exit with 128 in flight, s".to_owned(), (false, 5.0, 5.0), vec![alone.exit_s]),
+        Line::new(
+            "fresh ability, 60 rules, µs".to_owned(),
+            (false, 150.0, 60.0),
+            vec![alone.ability_us],
+        ),
+        Line::new(
+            "start-up to ready, s".to_owned(),
+            (false, 1.0, 1.0),
+            vec![alone.ready_s],
+        ),
+        Line::new(
+            "SIGTERM to exit with 128 in flight, s".to_owned(),
+            (false, 5.0, 5.0),
+            vec![alone.exit_s],
+        ),
     ]
 }
 
 impl Line {
     fn new(figure: String, (at_least, first, then): (bool, f64, f64), values: Vec<f64>) -> Self {
-        let all = |goal: f64| values.iter().all(|value| if at_least { *value >= goal } else { *value <= goal });
+        let all = |goal: f64| {
+            values
+                .iter()
+                .all(|value| if at_least { *value >= goal } else { *value <= goal })
+        };
         let reached = match (all(then), all(first)) {
             _ if values.is_empty() => "not measured",
             (true, _) => "both",
@@ -302,7 +330,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match (values.get(middle.saturating_sub(1)), values.get(middle)) {
-        (Some(one), Some(other)) if values.len() % 2 == 0 => f64::midpoint(*one, *other),
+        (Some(one), Some(other)) if values.len().is_multiple_of(2) => f64::midpoint(*one, *other),
         (_, Some(middle)) => *middle,
         (_, None) => f64::NAN,
     }

@@ -13,7 +13,7 @@ mod refused {
     const NO_ROLES: Placement = Placement::roles(&[]); //~ a tool with roles names at least one
     const BARE_ROLES: Placement = Placement::Roles(Roles(&[])); //~ private fields
     const SHARED_WITH_ROLES: Placement = Placement::Shared(&[ToolRole::Dos]); //~ expected function, found
-    const BOTH: Placement = Placement::Shared | Placement::roles(&[ToolRole::Dos]); //~ no implementation for `contract::Placement | contract::Placement`
+    const BOTH: Placement = Placement::Shared | Placement::roles(&[ToolRole::Dos]); //~ no implementation for
 }
 
 fn main() {}

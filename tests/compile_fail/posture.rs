@@ -36,11 +36,6 @@ mod refused {
     const READ_WITH_AUDIT: Posture<Read, Output> =
         casl(Action::List, Resource::Staff).audited(Action::List, "STAFF", subject); //~ mismatched types
     const AUDITED_TWICE: Posture<Write, Output> = CREATE.audited(Action::Create, "STAFF", subject); //~ no method named `audited` found
-    const BY_HAND: Posture<Write, Output> = Posture {
-        auth: LIST.auth(), //~ field `auth` of struct `Posture` is private
-        audit: None, //~ field `audit` of struct `Posture` is private
-        effect: std::marker::PhantomData, //~ field `effect` of struct `Posture` is private
-    };
 }
 
 fn main() {}

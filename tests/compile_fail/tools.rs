@@ -50,7 +50,7 @@ pub enum EitherPet {
     Dog {},
 }
 #[derive(Deserialize, JsonSchema)]
-pub struct BarePet(String);
+pub struct BarePet(pub String);
 #[derive(Deserialize, JsonSchema)]
 pub struct UnitPet;
 tool!(@of EitherPet, Read, "get.either_pet", "get_either_pet", "Get one or the other.");

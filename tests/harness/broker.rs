@@ -159,7 +159,9 @@ impl Peer {
         let mut found = vec![None; correlations.len()];
         let waiting = async {
             while found.iter().any(Option::is_none) {
-                let Some(delivery) = self.replies.next().await else { return };
+                let Some(delivery) = self.replies.next().await else {
+                    return;
+                };
                 let delivery = delivery.expect("a reply is delivered");
                 let id = delivery.properties.correlation_id().clone();
                 let at = correlations
@@ -177,7 +179,9 @@ impl Peer {
 
     /// Publishes a body to the queue for requests with just these properties; answers whether the broker could route it.
     pub async fn publish(&self, body: &[u8], properties: BasicProperties) -> bool {
-        self.try_publish(body, properties).await.expect("the packet is confirmed")
+        self.try_publish(body, properties)
+            .await
+            .expect("the packet is confirmed")
     }
 
     /// The same, where the broker may have none of it.

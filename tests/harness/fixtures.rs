@@ -36,7 +36,7 @@ pub const HILLTOP_LAKESIDE: School = School {
     first_campus: "lakeside",
     second_campus: "main",
     stream: "S1 Lake",
-    colleague: "isaac.ocen",
+    colleague: "lakeside.teacher",
     ..HILLTOP
 };
 /// Riverside College.

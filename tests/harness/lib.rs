@@ -21,5 +21,6 @@ pub mod process;
 pub mod raw;
 pub mod stage;
 pub mod world;
+pub mod writers;
 
 pub use stage::{Person, Stage};

@@ -103,16 +103,16 @@ fn method(class: u16, method: u16, arguments: &[&[u8]]) -> Vec<u8> {
     .concat()
 }
 
-/// Publishes one message to a queue and waits until the broker has taken it.
-pub async fn publish(url: &str, queue: &str, properties: &RawProperties, body: &[u8]) {
-    timeout(LIMIT, publishing(url, queue, properties, body))
+/// Publishes one message and waits until the broker has taken it. `to` is the exchange and the routing key.
+pub async fn publish(url: &str, to: (&str, &[u8]), properties: &RawProperties, body: &[u8]) {
+    timeout(LIMIT, publishing(url, to, properties, body))
         .await
         .expect("the broker takes the message in time");
 }
 
-async fn publishing(url: &str, queue: &str, properties: &RawProperties, body: &[u8]) {
+async fn publishing(url: &str, (exchange, key): (&str, &[u8]), properties: &RawProperties, body: &[u8]) {
     let mut wire = Wire::open(url).await;
-    let publish = method(60, 40, &[&[0, 0], &short(b""), &short(queue.as_bytes()), &[0]]);
+    let publish = method(60, 40, &[&[0, 0], &short(exchange.as_bytes()), &short(key), &[0]]);
     wire.send(METHOD, 1, &publish).await;
     let size = u64::try_from(body.len()).expect("a size is a size");
     let header = [
@@ -143,23 +143,29 @@ struct Wire(TcpStream);
 impl Wire {
     async fn open(url: &str) -> Self {
         let url = Url::parse(url).expect("the broker's address is a URL");
-        let address = (
-            url.host_str().expect("it names a host"),
-            url.port().unwrap_or(5672),
-        );
+        let address = (url.host_str().expect("it names a host"), url.port().unwrap_or(5672));
         let mut wire = Self(TcpStream::connect(address).await.expect("the broker answers"));
         wire.0.write_all(b"AMQP\x00\x00\x09\x01").await.expect("the wire holds");
         wire.expect(10, 10).await;
         let who = format!("\0{}\0{}", url.username(), url.password().unwrap_or_default());
-        let start = [&long(b"")[..], &short(b"PLAIN"), &long(who.as_bytes()), &short(b"en_US")];
+        let start = [
+            &long(b"")[..],
+            &short(b"PLAIN"),
+            &long(who.as_bytes()),
+            &short(b"en_US"),
+        ];
         wire.send(METHOD, 0, &method(10, 11, &start)).await;
         wire.expect(10, 30).await;
         let tune = [&8_u16.to_be_bytes()[..], &FRAME_MAX.to_be_bytes(), &[0, 0]];
         wire.send(METHOD, 0, &method(10, 31, &tune)).await;
         let vhost = url.path().trim_start_matches('/').replace("%2f", "/");
         let vhost = if vhost.is_empty() { "/".to_owned() } else { vhost };
-        wire.send(METHOD, 0, &method(10, 40, &[&short(vhost.as_bytes()), &short(b""), &[0]]))
-            .await;
+        wire.send(
+            METHOD,
+            0,
+            &method(10, 40, &[&short(vhost.as_bytes()), &short(b""), &[0]]),
+        )
+        .await;
         wire.expect(10, 41).await;
         wire.send(METHOD, 1, &method(20, 10, &[&short(b"")])).await;
         wire.expect(20, 11).await;

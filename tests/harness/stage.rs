@@ -11,7 +11,7 @@ use server::{
     grant::Door,
     rpc,
 };
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     collections::HashMap,
     sync::Arc,
@@ -19,6 +19,7 @@ use std::{
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 use uuid::Uuid;
+use xtask::services::PrivatePostgres;
 
 /// The secret that every stage signs grants with.
 pub const GRANT_SECRET: &str = "a secret of the tests, thirty-two bytes long";
@@ -45,10 +46,28 @@ impl Stage {
     pub async fn with(settings: &[(&str, &str)]) -> Self {
         let name = format!("e2e_{}", Uuid::new_v4().simple());
         world::create_database(&name, Some(world::template().await)).await;
-        let services = world::services();
+        Self::on_database(&world::services().database_url_of(&name), &name, settings)
+    }
+
+    /// A seeded stage on a database server of its own, which the test may lose. It goes with its server; there is nothing to finish.
+    pub async fn on(postgres: &PrivatePostgres, settings: &[(&str, &str)]) -> Self {
+        let name = format!("e2e_{}", Uuid::new_v4().simple());
+        let mut server = PgConnection::connect(postgres.url())
+            .await
+            .expect("the database answers");
+        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .execute(&mut server)
+            .await
+            .expect("the statement runs");
+        let url = postgres.url_of(&name);
+        world::prepare(&url).await;
+        Self::on_database(&url, &name, settings)
+    }
+
+    fn on_database(url: &str, name: &str, settings: &[(&str, &str)]) -> Self {
         let mut variables = HashMap::from([
-            ("DATABASE_URL".to_owned(), services.database_url_of(&name)),
-            ("AMQP_URL".to_owned(), services.amqp_url().to_owned()),
+            ("DATABASE_URL".to_owned(), url.to_owned()),
+            ("AMQP_URL".to_owned(), world::services().amqp_url().to_owned()),
             ("QUEUE_PREFIX".to_owned(), format!("{name}.")),
             ("GRANT_SECRET".to_owned(), GRANT_SECRET.to_owned()),
             ("DB_POOL".to_owned(), "8".to_owned()),
@@ -58,7 +77,7 @@ impl Stage {
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
-        Self::of(name, variables)
+        Self::of(name.to_owned(), variables)
     }
 
     fn of(name: String, variables: HashMap<String, String>) -> Self {
@@ -157,7 +176,8 @@ impl Stage {
 
     /// A connection as the owner, for arranging and asserting.
     pub async fn owner(&self) -> PgConnection {
-        world::connect(&self.name).await
+        let url = self.variables.get("DATABASE_URL").expect("a stage has a database");
+        PgConnection::connect(url).await.expect("the database answers")
     }
 
     /// One number from the database.

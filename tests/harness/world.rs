@@ -38,14 +38,18 @@ pub async fn template() -> &'static str {
         .get_or_init(|| async {
             let name = format!("e2e_template_{}", Uuid::new_v4().simple());
             create_database(&name, None).await;
-            let owner = owner_config(&services().database_url_of(&name));
-            migrate(&owner).await.expect("the template migrates");
-            let mut connection = connect(&name).await;
-            seed(&mut connection).await.expect("the template is seeded");
-            connection.close().await.expect("the template is left alone");
+            prepare(&services().database_url_of(&name)).await;
             name
         })
         .await
+}
+
+/// Migrates and seeds an empty database, and leaves it alone.
+pub async fn prepare(url: &str) {
+    migrate(&owner_config(url)).await.expect("the database migrates");
+    let mut connection = PgConnection::connect(url).await.expect("the database answers");
+    seed(&mut connection).await.expect("the database is seeded");
+    connection.close().await.expect("the database is left alone");
 }
 
 /// A connection to a database as the owner, for arranging and asserting.

@@ -58,17 +58,22 @@ fn actor(
     campus: Option<Uuid>,
     claim: Claim,
 ) -> Actor {
-    let scope = campus.map_or(AgentCallScope::School {}, |campus_id| AgentCallScope::Campus { campus_id });
+    let scope = campus.map_or(AgentCallScope::School {}, |campus_id| AgentCallScope::Campus {
+        campus_id,
+    });
     let who = &facts.people[person];
-    let named = |id: Option<Uuid>| id.and_then(|id| facts.names.0.get(&id)).map_or("nowhere", String::as_str);
+    let named = |id: Option<Uuid>| {
+        id.and_then(|id| facts.names.0.get(&id))
+            .map_or("nowhere", String::as_str)
+    };
     let place = campus.map_or("the whole school", |campus| named(Some(campus)));
     let mut label = format!("{}@{} in {place}", who.who, named(who.school));
     if claim == Claim::False {
-        label.push_str(&format!(
-            " as {} of {}",
+        label = format!(
+            "{label} as {} of {}",
             identity.user_type.as_str(),
             named(identity.school_id)
-        ));
+        );
     }
     let turn = Uuid::now_v7();
     let grant = TurnGrant {
@@ -105,19 +110,20 @@ fn false_identities(facts: &Facts, who: &Person) -> Vec<AgentIdentity> {
     let own = identity(who);
     let Some(school) = who.school else {
         // an operator who says that he works in a school
-        return facts.people.iter().find_map(|other| other.school).map_or(vec![], |school| {
-            vec![AgentIdentity {
-                user_type: UserType::Staff,
-                school_id: Some(school),
-                ..own
-            }]
-        });
+        return facts
+            .people
+            .iter()
+            .find_map(|other| other.school)
+            .map_or(vec![], |school| {
+                vec![AgentIdentity {
+                    user_type: UserType::Staff,
+                    school_id: Some(school),
+                    ..own
+                }]
+            });
     };
-    let others = facts.people.iter().filter(|other| other.who == who.who);
-    let Some(twin) = others
-        .filter(|other| other.school.is_some_and(|other| other != school))
-        .last()
-    else {
+    let is_twin = |other: &&Person| other.who == who.who && other.school.is_some_and(|other| other != school);
+    let Some(twin) = facts.people.iter().find(is_twin) else {
         return vec![];
     };
     vec![
@@ -139,9 +145,6 @@ fn false_identities(facts: &Facts, who: &Person) -> Vec<AgentIdentity> {
             school_id: None,
             ..own.clone()
         },
-        AgentIdentity {
-            sub: twin.user,
-            ..own
-        },
+        AgentIdentity { sub: twin.user, ..own },
     ]
 }

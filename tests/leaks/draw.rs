@@ -4,10 +4,11 @@
 use super::{
     actors::Actor,
     facts::{Facts, Kind, Row},
+    reach::{Given, Reach, reach},
     settle::{MARK, Settled, settle},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use contract::{AgentCallScope, RPC_AGENT_TOOLS, RpcTool};
+use contract::{RPC_AGENT_TOOLS, RpcTool};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::Union};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -74,45 +75,44 @@ pub(super) struct Deck {
 
 /// Any call.
 pub(super) fn call(deck: &Arc<Deck>) -> impl Strategy<Value = Drawn> + use<> {
-    let deck = Arc::clone(deck);
-    (actor(&deck), select(RPC_AGENT_TOOLS.iter().collect::<Vec<_>>())).prop_flat_map(move |(actor, tool)| {
-        let deck = Arc::clone(&deck);
-        let parts = (arguments(&deck, &actor, tool), envelope(&deck), key());
-        parts.prop_map(move |(args, envelope, key)| Drawn {
-            settled: settle(&deck.facts, &actor, tool.definition.name, args),
-            actor: Arc::clone(&actor),
-            tool,
-            envelope,
-            key,
+    let envelope = envelope(deck).boxed();
+    let tools = RPC_AGENT_TOOLS.iter().map(|tool| {
+        let deck = Arc::clone(deck);
+        let parts = (caller(&deck, tool), arguments(&deck, tool), envelope.clone(), key());
+        parts.prop_map(move |(actor, args, envelope, key)| {
+            let args = with_rows(args, &deck.facts, &actor);
+            Drawn {
+                settled: settle(&deck.facts, &actor, tool.definition.name, args),
+                actor,
+                tool,
+                envelope,
+                key,
+            }
         })
-    })
+    });
+    Union::new(tools.map(Strategy::boxed))
 }
 
-/// Those who may do something come up more often than those who may not.
-fn actor(deck: &Deck) -> impl Strategy<Value = Arc<Actor>> + use<> {
-    let mut often = Vec::new();
-    for actor in &deck.actors {
-        let person = &deck.facts.people[actor.person];
-        let is_at_home = match actor.scope {
-            AgentCallScope::School {} => true,
-            AgentCallScope::Campus { campus_id } => deck
-                .facts
-                .find(Kind::Campus, campus_id)
-                .is_some_and(|campus| Some(campus.school) == person.school),
-        };
-        let has_power = person.roles.iter().any(|held| {
-            matches!(held.role.as_str(), "school_admin" | "head_teacher" | "clerk" | "director_of_studies")
-        });
-        let times = if is_at_home && has_power { 6 } else if is_at_home { 3 } else { 1 };
-        often.extend(std::iter::repeat_n(Arc::clone(actor), times));
+/// A tool's caller: mostly one who may see something by it, and often anybody.
+fn caller(deck: &Deck, tool: &RpcTool) -> BoxedStrategy<Arc<Actor>> {
+    let nothing_given = Given::default();
+    let reach = |actor: &Actor| reach(&deck.facts, &nothing_given, actor, tool.definition.name);
+    let those = |may: &dyn Fn(&Reach) -> bool| -> Vec<_> {
+        let actors = deck.actors.iter();
+        actors.filter(|actor| may(&reach(actor))).cloned().collect()
+    };
+    let mut able = those(&Reach::has_campuses);
+    if able.iter().all(|actor| reach(actor) == Reach::Everything) {
+        able = those(&|reach| *reach != Reach::Nothing);
     }
-    select(often)
+    assert!(!able.is_empty(), "somebody may use {}", tool.definition.name);
+    prop_oneof![2 => select(able), 1 => select(deck.actors.clone())].boxed()
 }
 
 fn envelope(deck: &Deck) -> impl Strategy<Value = Envelope> + use<> {
     let other = || select(deck.actors.clone());
     prop_oneof![
-        20 => Just(Envelope::Honest),
+        30 => Just(Envelope::Honest),
         1 => other().prop_map(Envelope::GrantOf),
         1 => Just(Envelope::WithoutGrant),
         1 => other().prop_map(Envelope::ScopeOf),
@@ -126,9 +126,9 @@ fn key() -> impl Strategy<Value = Key> {
 }
 
 /// Arguments after the schema; now and then something else.
-fn arguments(deck: &Arc<Deck>, actor: &Actor, tool: &RpcTool) -> BoxedStrategy<Value> {
+fn arguments(deck: &Deck, tool: &RpcTool) -> BoxedStrategy<Value> {
     let schema = tool.schema();
-    let fitting = object(deck, actor, &schema);
+    let fitting = object(deck, &schema);
     let with_unknown = (fitting.clone(), unknown_member(deck)).prop_map(|(mut args, (name, value))| {
         args[name.as_str()] = value;
         args
@@ -140,15 +140,20 @@ fn arguments(deck: &Arc<Deck>, actor: &Actor, tool: &RpcTool) -> BoxedStrategy<V
         }
         args
     });
-    prop_oneof![16 => fitting, 1 => with_unknown, 2 => with_wrong, 1 => wrong()].boxed()
+    prop_oneof![24 => fitting, 1 => with_unknown, 2 => with_wrong, 1 => wrong()].boxed()
 }
 
-fn object(deck: &Arc<Deck>, actor: &Actor, schema: &Value) -> BoxedStrategy<Value> {
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+fn object(deck: &Deck, schema: &Value) -> BoxedStrategy<Value> {
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let mut members = Just(Map::new()).boxed();
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         let probability = if required.contains(&name.as_str()) { 0.97 } else { 0.4 };
-        let value = prop::option::weighted(probability, member(deck, actor, name, schema));
+        let value = prop::option::weighted(probability, member(deck, name, schema));
         let name = name.clone();
         members = (members, value)
             .prop_map(move |(mut members, value)| {
@@ -161,86 +166,155 @@ fn object(deck: &Arc<Deck>, actor: &Actor, schema: &Value) -> BoxedStrategy<Valu
 }
 
 /// A value for a member, by its name where that says more than its type.
-fn member(deck: &Arc<Deck>, actor: &Actor, name: &str, schema: &Value) -> BoxedStrategy<Value> {
+fn member(deck: &Deck, name: &str, schema: &Value) -> BoxedStrategy<Value> {
     let words = |words: Vec<Value>| select(words).boxed();
     match (name, schema["type"].as_str(), schema["format"].as_str()) {
         ("cursor", ..) => cursors(deck),
         ("role", ..) => {
-            let roles = deck.facts.roles.iter().flat_map(|(_, name, marked)| [json!(marked), json!(marked), json!(name)]);
+            let roles = deck
+                .facts
+                .roles
+                .iter()
+                .flat_map(|(_, name, marked)| [json!(marked), json!(marked), json!(name)]);
             words(roles.collect())
         }
         ("actorEmail", ..) => words(deck.facts.people.iter().map(|person| json!(person.email)).collect()),
-        ("resourceType", ..) => words(vec![json!("DEPARTMENT"), json!("STAFF"), json!("STAFF_ROLE"), json!("'")]),
-        (_, Some("string"), Some("uuid")) => ids(deck, actor, name),
-        (_, Some("string"), Some("date-time")) => {
-            words(["2020-01-01T00:00:00Z", "2100-01-01T00:00:00+03:00", "9999-12-31T23:59:59Z"].map(Value::from).to_vec())
-        }
+        ("resourceType", ..) => words(vec![
+            json!("DEPARTMENT"),
+            json!("STAFF"),
+            json!("STAFF_ROLE"),
+            json!("'"),
+        ]),
+        (_, Some("string"), Some("uuid")) => ids(name),
+        (_, Some("string"), Some("date-time")) => words(
+            [
+                "2020-01-01T00:00:00Z",
+                "2100-01-01T00:00:00+03:00",
+                "9999-12-31T23:59:59Z",
+            ]
+            .map(Value::from)
+            .to_vec(),
+        ),
         (_, Some("string"), _) => match schema["enum"].as_array() {
             Some(listed) => words(listed.clone()),
             None => texts(),
         },
-        (_, Some("integer"), _) => words(vec![json!(1), json!(2), json!(7), json!(50), json!(200), json!(0), json!(201)]),
+        (_, Some("integer"), _) => words([1, 2, 7, 20, 50, 100, 200, 0, 201].map(Value::from).to_vec()),
         (_, Some("array"), _) => {
             let items = schema["items"].clone();
-            vec(member(deck, actor, name, &items), 0..3).prop_map(Value::Array).boxed()
+            vec(member(deck, name, &items), 0..3).prop_map(Value::Array).boxed()
         }
-        (_, Some("object"), _) => object(deck, actor, schema),
+        (_, Some("object"), _) => object(deck, schema),
         (_, Some("boolean"), _) => any::<bool>().prop_map(Value::Bool).boxed(),
         _ => panic!("say how to draw {name} of {schema}"),
     }
 }
 
-/// Ids of the kind that the name says, mostly near the caller; others of another campus, another school, another kind, or of nothing.
-fn ids(deck: &Arc<Deck>, actor: &Actor, name: &str) -> BoxedStrategy<Value> {
-    let lower = name.to_lowercase();
-    let kind = match lower.as_str() {
-        _ if lower.contains("year") => Some(Kind::Year),
-        _ if lower.contains("campus") => Some(Kind::Campus),
-        _ if lower.contains("department") => Some(Kind::Department),
-        _ if lower.contains("staff") => Some(Kind::Staff),
-        _ if lower.contains("stream") => Some(Kind::Stream),
-        _ if lower.contains("student") => Some(Kind::Student),
-        _ => None,
-    };
-    let all: Vec<Row> = Kind::ALL.iter().flat_map(|kind| deck.facts.of(*kind)).copied().collect();
-    let fitting = kind.map_or(all.clone(), |kind| deck.facts.of(kind).to_vec());
-    let person = &deck.facts.people[actor.person];
-    let campus = match actor.scope {
-        AgentCallScope::Campus { campus_id } => Some(campus_id),
-        AgentCallScope::School {} => person.campus,
-    };
-    let ids = |wanted: &dyn Fn(&Row) -> bool| -> Vec<Uuid> { fitting.iter().filter(|row| wanted(row)).map(|row| row.id).collect() };
-    let near = ids(&|row| Some(row.school) == person.school && (campus.is_none() || row.campus == campus));
-    let school = ids(&|row| Some(row.school) == person.school);
-    let foreign = ids(&|row| Some(row.school) != person.school);
-    let others = all.iter().map(|row| row.id).collect();
-    let nothing = [json!(Uuid::nil()), json!(Uuid::from_u128(7)), json!("no id"), json!("' OR true --")];
-    let mut choices = vec![(1, select(nothing.to_vec()).boxed())];
-    for (weight, ids) in [(8, near), (3, school), (4, foreign), (1, others)] {
-        if !ids.is_empty() {
-            choices.push((weight, select(ids).prop_map(|id| json!(id)).boxed()));
-        }
-    }
-    Union::new_weighted(choices).boxed()
+/// Where a row is, seen from the caller.
+#[derive(Debug, Clone, Copy)]
+enum Where {
+    /// On the caller's campus.
+    Near,
+    /// In the caller's school.
+    School,
+    /// In another school.
+    Foreign,
 }
 
-fn cursors(deck: &Arc<Deck>) -> BoxedStrategy<Value> {
+/// What stands for a row until the caller is known.
+const ROW: char = '¶';
+
+/// Ids of the kind that the name says, mostly near the caller; others of another campus, another school, another kind, or of nothing.
+fn ids(name: &str) -> BoxedStrategy<Value> {
+    let fitting = kind_of(name);
+    let places = [Where::Near, Where::School, Where::Foreign];
+    let at = |place: Where, kind: Option<Kind>| {
+        let kind = kind.map_or(select(Kind::ALL.to_vec()).boxed(), |kind| Just(kind).boxed());
+        (kind, any::<u16>()).prop_map(move |(kind, at)| json!(format!("{ROW}{} {} {at}", place as u8, kind as u8)))
+    };
+    let nothing = [
+        json!(Uuid::nil()),
+        json!(Uuid::from_u128(7)),
+        json!("no id"),
+        json!("' OR true --"),
+    ];
+    prop_oneof![
+        10 => at(places[0], fitting),
+        3 => at(places[1], fitting),
+        4 => at(places[2], fitting),
+        1 => at(places[1], None),
+        1 => at(places[2], None),
+        1 => select(nothing.to_vec()),
+    ]
+    .boxed()
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    let lower = name.to_lowercase();
+    let words = [
+        ("year", Kind::Year),
+        ("campus", Kind::Campus),
+        ("department", Kind::Department),
+        ("staff", Kind::Staff),
+        ("stream", Kind::Stream),
+        ("student", Kind::Student),
+    ];
+    words
+        .iter()
+        .find(|(word, _)| lower.contains(word))
+        .map(|(_, kind)| *kind)
+}
+
+/// The arguments with an id in each place that was left for a row.
+fn with_rows(value: Value, facts: &Facts, actor: &Actor) -> Value {
+    match value {
+        Value::String(text) => match text.strip_prefix(ROW) {
+            Some(wish) => json!(row(wish, facts, actor)),
+            None => Value::String(text),
+        },
+        Value::Array(items) => items.into_iter().map(|item| with_rows(item, facts, actor)).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, member)| (name, with_rows(member, facts, actor)))
+            .collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+    }
+}
+
+fn row(wish: &str, facts: &Facts, actor: &Actor) -> Uuid {
+    let numbers: Vec<usize> = wish.split(' ').map(|number| number.parse().unwrap()).collect();
+    let kind = Kind::ALL[numbers[1]];
+    let person = &facts.people[actor.person];
+    let campus = actor.scope.pinned().or(person.campus);
+    let is_own_school = |row: &&Row| person.school.is_none_or(|school| row.school == school);
+    let is_wanted = |row: &&Row| match numbers[0] {
+        0 if kind == Kind::Stream && !person.class_teacher_of.is_empty() => person.class_teacher_of.contains(&row.id),
+        0 => is_own_school(row) && (campus.is_none() || row.campus == campus),
+        1 => is_own_school(row),
+        _ => Some(row.school) != person.school,
+    };
+    let rows: Vec<&Row> = facts.of(kind).iter().filter(is_wanted).collect();
+    rows.get(numbers[2] % rows.len().max(1))
+        .map_or(Uuid::nil(), |row| row.id)
+}
+
+fn cursors(deck: &Deck) -> BoxedStrategy<Value> {
     let made_up = ["", "%%%", "bnVsbA", "W10"].map(Value::from).to_vec();
     let nul = json!(BASE64_URL_SAFE_NO_PAD.encode(r#"["a\u0000","00000000-0000-0000-0000-000000000000"]"#));
     let given = deck.cursors.iter().map(|cursor| json!(cursor)).collect::<Vec<_>>();
-    prop_oneof![8 => select(given), 1 => select(made_up), 1 => Just(nul)].boxed()
+    prop_oneof![14 => select(given), 1 => select(made_up), 1 => Just(nul)].boxed()
 }
 
 /// Texts; most carry a mark.
 fn texts() -> BoxedStrategy<Value> {
     let text = |text: String| json!(text);
     prop_oneof![
-        6 => select(vec!["", "Théâtre 🎭 ", "' OR 1=1; --", "%", "\\", "{\"a\": 1} ", "演劇 ", "$1 "])
+        12 => select(vec!["", "Théâtre 🎭 ", "' OR 1=1; --", "%", "\\", "{\"a\": 1} ", "演劇 ", "$1 "])
             .prop_map(move |before| text(format!("{before}{MARK}"))),
         1 => Just(text(format!("{MARK}\0"))),
         1 => Just(text(" \n".to_owned())),
         1 => Just(text(format!("{MARK}{}", "long ".repeat(20_000)))),
-        1 => "\\PC{1,40}".prop_map(move |any| text(format!("{any}{MARK}"))),
+        1 => vec(any::<char>(), 1..20).prop_map(move |any| text(any.into_iter().chain([MARK]).collect())),
     ]
     .boxed()
 }
@@ -264,7 +338,16 @@ fn wrong() -> BoxedStrategy<Value> {
 
 fn unknown_member(deck: &Deck) -> BoxedStrategy<(String, Value)> {
     let schools: Vec<Uuid> = deck.facts.people.iter().filter_map(|person| person.school).collect();
-    let names = ["schoolId", "userId", "profileId", "identity", "scope", "campus_id", "__proto__"].map(str::to_owned);
+    let names = [
+        "schoolId",
+        "userId",
+        "profileId",
+        "identity",
+        "scope",
+        "campus_id",
+        "__proto__",
+    ]
+    .map(str::to_owned);
     (select(names.to_vec()), select(schools))
         .prop_map(|(name, school)| (name, json!(school)))
         .boxed()

@@ -13,28 +13,35 @@ use tracing::{
 };
 
 /// What was logged and not yet taken.
+#[derive(Clone)]
+pub(super) struct Logs {
+    sink: Sink,
+    /// As long as there is but one subscriber, an event that is first met on a thread without it is off for ever, everywhere. With
+    /// two, all are asked about each event.
+    _another: Dispatch,
+}
+
 #[derive(Clone, Default)]
-pub(super) struct Logs(Arc<Mutex<Vec<u8>>>);
+struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Logs {
     /// What was logged since the last time.
     pub(super) fn take(&self) -> String {
-        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
+        let bytes = std::mem::take(&mut *self.sink.0.lock().unwrap());
         String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn dispatch(&self) -> Dispatch {
-        let sink = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(LevelFilter::TRACE)
-            .with_ansi(false)
-            .with_writer(move || sink.clone())
-            .finish();
-        Dispatch::new(subscriber)
     }
 }
 
-impl io::Write for Logs {
+fn subscriber(sink: Sink) -> Dispatch {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::TRACE)
+        .with_ansi(false)
+        .with_writer(move || sink.clone())
+        .finish();
+    Dispatch::new(subscriber)
+}
+
+impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -51,8 +58,11 @@ thread_local! {
 
 /// A runtime of several threads whose log, and only theirs, is kept.
 pub(super) fn runtime_with_logs() -> (Runtime, Logs) {
-    let logs = Logs::default();
-    let dispatch = logs.dispatch();
+    let logs = Logs {
+        sink: Sink::default(),
+        _another: subscriber(Sink::default()),
+    };
+    let dispatch = subscriber(logs.sink.clone());
     let runtime = Builder::new_multi_thread()
         .worker_threads(4)
         .enable_all()

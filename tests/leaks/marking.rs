@@ -4,7 +4,7 @@
 //! vocabulary, and is on a list that must be exactly that.
 
 use super::marks::{COMMON, Owner, PLATFORM, UNPLACED, serial};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, error::DatabaseError};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Write as _,
@@ -15,7 +15,10 @@ use uuid::Uuid;
 const NO_SCHOOL: &[(&str, &str)] = &[
     ("_sqlx_migrations", "the names of migrations"),
     ("delivery_attempts", "message keys only"),
-    ("operator_tool_calls", "platform administrators' own calls, which no school's role may read"),
+    (
+        "operator_tool_calls",
+        "platform administrators' own calls, which no school's role may read",
+    ),
 ];
 /// Columns whose texts are words of a vocabulary, so that no mark fits.
 const VOCABULARY: &[(&str, &str)] = &[
@@ -32,7 +35,7 @@ const VOCABULARY: &[(&str, &str)] = &[
 const PARSED: &[(&str, &str)] = &[("schools", "time_zone")];
 
 /// The forms that a mark takes to fit a column, tried in this order.
-const FORMS: &[fn(&str) -> String] = &[
+const FORMS: &[Form] = &[
     ToOwned::to_owned,
     |mark| mark.to_uppercase(),
     |mark| format!("{mark}@mail.example"),
@@ -62,9 +65,16 @@ pub(super) struct Catalog {
     /// Text columns by table, with their types.
     texts: BTreeMap<String, Vec<(String, String)>>,
     columns: BTreeMap<String, BTreeSet<String>>,
-    /// Foreign keys by table: the table referred to, and pairs of columns.
-    parents: BTreeMap<String, Vec<(String, Vec<(String, String)>)>>,
+    /// Foreign keys by table.
+    parents: BTreeMap<String, Vec<ForeignKey>>,
 }
+
+/// The table referred to, and pairs of columns: the own one and theirs.
+type ForeignKey = (String, Vec<(String, String)>);
+/// Place, id, school and campus of a row.
+type RowOfTable = (String, Option<Uuid>, Option<Uuid>, Option<Uuid>);
+/// How a mark is written in a column.
+type Form = fn(&str) -> String;
 
 impl Catalog {
     pub(super) async fn read(owner: &mut PgConnection) -> Self {
@@ -93,8 +103,8 @@ impl Catalog {
             parents: BTreeMap::new(),
         };
         for (table, column, kind) in columns {
-            let is_text = ["text", "varchar", "bpchar", "name", "json", "jsonb", "xml"]
-                .contains(&kind.trim_start_matches('_'));
+            let is_text =
+                ["text", "varchar", "bpchar", "name", "json", "jsonb", "xml"].contains(&kind.trim_start_matches('_'));
             if is_text {
                 catalog
                     .texts
@@ -106,9 +116,10 @@ impl Catalog {
         }
         for (table, parent, own, theirs) in keys {
             let parents = catalog.parents.entry(table).or_default();
-            match parents.iter_mut().find(|(known, pairs)| {
-                *known == parent && !pairs.iter().any(|(column, _)| *column == own)
-            }) {
+            match parents
+                .iter_mut()
+                .find(|(known, pairs)| *known == parent && !pairs.iter().any(|(column, _)| *column == own))
+            {
                 Some((_, pairs)) => pairs.push((own, theirs)),
                 None => parents.push((parent, vec![(own, theirs)])),
             }
@@ -117,10 +128,11 @@ impl Catalog {
     }
 
     /// The tables with texts of schools.
-    pub(super) fn tables(&self) -> impl Iterator<Item = &String> {
-        self.texts
-            .keys()
+    pub(super) fn tables(&self) -> Vec<String> {
+        let tables = self.texts.keys().cloned();
+        tables
             .filter(|table| !NO_SCHOOL.iter().any(|(name, _)| name == table))
+            .collect()
     }
 
     fn has(&self, table: &str, column: &str) -> bool {
@@ -206,7 +218,8 @@ impl Names {
 pub(super) async fn mark_everything(owner: &mut PgConnection, catalog: &Catalog, names: &Names) -> Marked {
     let mut marked = Marked::default();
     let mut vocabulary = BTreeSet::new();
-    for table in catalog.tables() {
+    let tables = catalog.tables();
+    for table in &tables {
         let rows = rows(owner, catalog, table).await;
         let schools: BTreeSet<_> = rows.iter().filter_map(|row| row.school).collect();
         assert_eq!(schools.len(), 2, "{table} has rows of both schools");
@@ -241,13 +254,21 @@ pub(super) async fn mark_everything(owner: &mut PgConnection, catalog: &Catalog,
             if !set.is_empty() {
                 // one statement a row, because the row is found by its place, and moves when it is written
                 let ctid = row.ctid;
-                writeln!(statements, "UPDATE {table} SET {} WHERE ctid = '{ctid}';", set.join(", ")).unwrap();
+                writeln!(
+                    statements,
+                    "UPDATE {table} SET {} WHERE ctid = '{ctid}';",
+                    set.join(", ")
+                )
+                .unwrap();
             }
         }
         run(owner, statements).await;
     }
     let listed: BTreeSet<_> = VOCABULARY.iter().copied().collect();
-    assert_eq!(vocabulary, listed, "no mark fits into these columns, and into these only");
+    assert_eq!(
+        vocabulary, listed,
+        "no mark fits into these columns, and into these only"
+    );
     marked
 }
 
@@ -262,8 +283,7 @@ async fn rows(owner: &mut PgConnection, catalog: &Catalog, table: &str) -> Vec<R
     let id = if catalog.has(table, "id") { "t.id" } else { "NULL::uuid" };
     let (school, campus) = (catalog.school_sql(table), catalog.campus_sql(table));
     let query = format!("SELECT t.ctid::text, {id}, {school}, {campus} FROM {table} t ORDER BY 3, 4, 2");
-    let rows: Vec<(String, Option<Uuid>, Option<Uuid>, Option<Uuid>)> =
-        sqlx::query_as(AssertSqlSafe(query)).fetch_all(owner).await.unwrap();
+    let rows: Vec<RowOfTable> = sqlx::query_as(AssertSqlSafe(query)).fetch_all(owner).await.unwrap();
     rows.into_iter()
         .map(|(ctid, id, school, campus)| Row {
             ctid,
@@ -275,13 +295,7 @@ async fn rows(owner: &mut PgConnection, catalog: &Catalog, table: &str) -> Vec<R
 }
 
 /// The first form that the column's constraints admit; none where it is a vocabulary.
-async fn form_for(
-    owner: &mut PgConnection,
-    table: &str,
-    column: &str,
-    kind: &str,
-    ctid: &str,
-) -> Option<fn(&str) -> String> {
+async fn form_for(owner: &mut PgConnection, table: &str, column: &str, kind: &str, ctid: &str) -> Option<Form> {
     let mark = Owner::new("trial", "trial").mark("a");
     for form in FORMS {
         let mut trial = owner.begin().await.unwrap();
@@ -291,7 +305,7 @@ async fn form_for(
         trial.rollback().await.unwrap();
         match result {
             Ok(_) => return Some(*form),
-            Err(error) if error.as_database_error().and_then(|error| error.code()).as_deref() == Some("23514") => {}
+            Err(error) if error.as_database_error().and_then(DatabaseError::code).as_deref() == Some("23514") => {}
             Err(error) => panic!("{table}.{column} takes no mark: {error}"),
         }
     }
@@ -311,7 +325,8 @@ async fn run(owner: &mut PgConnection, statements: String) {
     sqlx::raw_sql(AssertSqlSafe(statements)).execute(owner).await.unwrap();
 }
 
-/// Fills what the seeds leave empty: audit rows and answered calls of each campus and of none, and departments to spare.
+/// Fills what the seeds leave empty: audit rows and answered calls of each campus and of none, departments to spare, and in each school
+/// somebody who has something to do with both campuses.
 pub(super) async fn add_rows(owner: &mut PgConnection) {
     let statements = "
         ALTER TABLE audit_log DISABLE TRIGGER append_only;
@@ -329,14 +344,33 @@ pub(super) async fn add_rows(owner: &mut PgConnection) {
         INSERT INTO department_heads (school_id, department_id, staff_id)
         SELECT d.school_id, d.id, s.id
           FROM departments d JOIN staff s ON s.school_id = d.school_id AND s.campus_id = d.campus_id AND s.active
-         WHERE d.name IN ('Spare 001', 'Spare 002');";
+         WHERE d.name IN ('Spare 001', 'Spare 002');
+        CREATE TEMPORARY TABLE both_hats AS
+        SELECT s.school_id, s.id, c.id AS elsewhere
+          FROM staff s JOIN users u ON u.id = s.user_id JOIN campuses c ON c.school_id = s.school_id AND c.id <> s.campus_id
+         WHERE u.email LIKE 'both.hats@%';
+        INSERT INTO user_roles (school_id, staff_id, role_id, campus_id)
+        SELECT b.school_id, b.id, r.id, b.elsewhere
+          FROM both_hats b JOIN roles r ON r.school_id = b.school_id AND r.name = 'director_of_studies';
+        INSERT INTO class_teachers (school_id, stream_id, staff_id)
+        SELECT b.school_id, st.id, b.id
+          FROM both_hats b JOIN streams st ON st.school_id = b.school_id AND st.campus_id = b.elsewhere
+         WHERE NOT EXISTS (SELECT 1 FROM class_teachers t WHERE t.stream_id = st.id);
+        INSERT INTO department_members (school_id, department_id, staff_id)
+        SELECT b.school_id, d.id, b.id
+          FROM both_hats b JOIN departments d ON d.school_id = b.school_id AND d.campus_id = b.elsewhere
+         WHERE d.name = 'Spare 003';";
     run(owner, statements.to_owned()).await;
 }
 
 /// Makes the audit log again what it is, and makes sure that each text is marked.
 pub(super) async fn seal(owner: &mut PgConnection, catalog: &Catalog) {
-    run(owner, "ALTER TABLE audit_log ENABLE ALWAYS TRIGGER append_only".to_owned()).await;
-    for table in catalog.tables() {
+    run(
+        owner,
+        "ALTER TABLE audit_log ENABLE ALWAYS TRIGGER append_only".to_owned(),
+    )
+    .await;
+    for table in &catalog.tables() {
         for (column, _) in &catalog.texts[table] {
             if VOCABULARY.contains(&(table, column)) || PARSED.contains(&(table, column)) {
                 continue;

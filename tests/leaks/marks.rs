@@ -42,7 +42,10 @@ impl Owner {
 
     /// A mark of this owner.
     pub(super) fn mark(&self, serial: &str) -> String {
-        format!("{OPEN}{}{BETWEEN}{}{BETWEEN}{serial}{BETWEEN}q", self.school, self.place)
+        format!(
+            "{OPEN}{}{BETWEEN}{}{BETWEEN}{serial}{BETWEEN}q",
+            self.school, self.place
+        )
     }
 }
 

@@ -46,6 +46,15 @@ impl Reach {
         }
     }
 
+    /// Whether there is more to be seen than what the school shares.
+    pub(super) fn has_campuses(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Nothing => false,
+            Self::Some { campuses, .. } => !campuses.is_empty(),
+        }
+    }
+
     /// Whether an audit row may name somebody: whoever acted, from wherever they come, the operator included.
     pub(super) fn admits_as_actor(&self, owner: &Owner) -> bool {
         match self {

@@ -127,7 +127,9 @@ fn own(facts: &Facts, actor: &Actor) -> Owner {
 fn lands_on(facts: &Facts, actor: &Actor, authority: Authority, args: &Value) -> Option<Row> {
     let campus = match (actor.scope, args.get("campusId"), authority) {
         (AgentCallScope::Campus { campus_id }, ..) => facts.find(Kind::Campus, campus_id),
-        (AgentCallScope::School {}, None | Some(Value::Null), Authority::Campus(only)) => facts.find(Kind::Campus, only),
+        (AgentCallScope::School {}, None | Some(Value::Null), Authority::Campus(only)) => {
+            facts.find(Kind::Campus, only)
+        }
         (AgentCallScope::School {}, ..) => named(facts, args, "campusId", Kind::Campus),
     };
     campus.filter(|campus| authority.covers(*campus))
@@ -172,7 +174,7 @@ fn stay(args: &mut Value, row: Row) {
 fn promote(facts: &Facts, actor: &Actor, authority: Authority, row: Row, args: &mut Value) -> Option<(usize, Held)> {
     let (names, campus) = match authority {
         Authority::Campus(campus) => (PROMOTED_ON_CAMPUS, Some(campus)),
-        _ => (PROMOTED_IN_SCHOOL, None),
+        Authority::Everything | Authority::School(_) | Authority::Nothing => (PROMOTED_IN_SCHOOL, None),
     };
     let person = facts.people.iter().position(|person| {
         person.school == Some(row.school) && person.campus == campus && names.contains(&person.who.as_str())

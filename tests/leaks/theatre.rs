@@ -94,7 +94,8 @@ impl Theatre {
             for tool in RPC_AGENT_TOOLS {
                 let has_cursor = tool.schema()["properties"].get("cursor").is_some();
                 let person = &self.facts.people[actor.person];
-                if !has_cursor || (person.roles.is_empty() && person.school.is_some()) {
+                let may = reach(&self.facts, &self.given, actor, tool.definition.name);
+                if !has_cursor || actor.scope.pinned().is_some() || !may.has_campuses() {
                     continue;
                 }
                 let stream = person.class_teacher_of.first();
@@ -103,7 +104,7 @@ impl Theatre {
                     ("list_stream_roster", None) => continue,
                     _ => json!({"limit": 1}),
                 };
-                let call = incoming(actor, tool.definition.event.as_str(), args, "cursors");
+                let call = incoming(actor, tool.definition.event.as_str(), &args, "cursors");
                 if let AgentToolResult::Data { data, .. } = self.stage.pipeline().execute(call).await {
                     cursors.extend(data["nextCursor"].as_str().map(str::to_owned));
                 }
@@ -144,11 +145,14 @@ impl Theatre {
         }
         let (call_id, number) = match call.key {
             Key::Own => (format!("{run}-{at}"), format!("w{}w{}", serial(run), serial(at as u64))),
-            Key::Shared(n) => (format!("{run}-shared-{n}"), format!("w{}ws{}", serial(run), serial(n.into()))),
+            Key::Shared(n) => (
+                format!("{run}-shared-{n}"),
+                format!("w{}ws{}", serial(run), serial(n.into())),
+            ),
         };
         let mark = call.settled.owner.mark(&number);
         let args = with_marks(call.settled.args.clone(), &mark);
-        let mut incoming = incoming(&call.actor, call.tool.definition.event.as_str(), args, &call_id);
+        let mut incoming = incoming(&call.actor, call.tool.definition.event.as_str(), &args, &call_id);
         let is_honest = bend(&mut incoming, call, &call_id);
         let result = self.stage.pipeline().execute(incoming).await;
         let name = call.tool.definition.name;
@@ -212,7 +216,10 @@ impl Theatre {
         walk(&data, &mut |name, text| {
             let origin = text.parse().ok().and_then(|id: Uuid| self.facts.marked.rows.get(&id));
             if let Some(origin) = origin.filter(|origin| !reach.admits(&origin.owner)) {
-                foreign = Some(format!("{name} is the id of a row of {} in {}", origin.owner, origin.table));
+                foreign = Some(format!(
+                    "{name} is the id of a row of {} in {}",
+                    origin.owner, origin.table
+                ));
             }
         });
         foreign.map_or(Ok(()), |why| Err(format!("the reply's {why}: {data}")))
@@ -244,7 +251,7 @@ impl Theatre {
 
     /// Whether each audit row of a run holds marks of its own school and campus only. Whoever acted may come from elsewhere.
     async fn judge_audit(&self, run: u64) -> Result<(), String> {
-        let rows: Vec<(Uuid, Option<Uuid>, String, Value, Option<String>)> = sqlx::query_as(
+        let rows: Vec<AuditRow> = sqlx::query_as(
             "SELECT school_id, campus_id, actor_email, arguments, turn_id || tool_call_id || event || door || action || resource_type
                FROM audit_log WHERE tool_call_id LIKE $1",
         )
@@ -266,9 +273,16 @@ impl Theatre {
                 .chain(&marks_in(&rest.unwrap_or_default()))
                 .find(|mark| !reach.admits(&mark.owner))
                 .cloned()
-                .or_else(|| marks_in(&actor).into_iter().find(|mark| !reach.admits_as_actor(&mark.owner)));
+                .or_else(|| {
+                    marks_in(&actor)
+                        .into_iter()
+                        .find(|mark| !reach.admits_as_actor(&mark.owner))
+                });
             if let Some(mark) = wrong {
-                return Err(format!("an audit row of {owner} holds {}: {arguments}", self.describe(&mark)));
+                return Err(format!(
+                    "an audit row of {owner} holds {}: {arguments}",
+                    self.describe(&mark)
+                ));
             }
         }
         Ok(())
@@ -277,7 +291,7 @@ impl Theatre {
     /// Whether each row of each table holds marks of its own school only, and, where it belongs to a campus, of that campus only.
     pub(super) async fn judge_tables(&self) -> Result<(), String> {
         let mut owner = self.stage.owner().await;
-        for table in self.catalog.tables() {
+        for table in &self.catalog.tables() {
             let (school, campus) = (self.catalog.school_sql(table), self.catalog.campus_sql(table));
             let query = format!("SELECT {school}, {campus}, row_to_json(t)::jsonb FROM {table} t");
             let rows: Vec<(Option<Uuid>, Option<Uuid>, Value)> = sqlx::query_as(AssertSqlSafe(query))
@@ -290,10 +304,15 @@ impl Theatre {
                 let owner = self.facts.owner(school, campus);
                 let wrong = marks_of(&row).into_iter().find(|mark| {
                     mark.owner.school != owner.school
-                        || (campus.is_some() && !super::marks::is_shared(&mark.owner) && mark.owner.place != owner.place)
+                        || (campus.is_some()
+                            && !super::marks::is_shared(&mark.owner)
+                            && mark.owner.place != owner.place)
                 });
                 if let Some(mark) = wrong {
-                    return Err(format!("a row of {owner} in {table} holds {}: {row}", self.describe(&mark)));
+                    return Err(format!(
+                        "a row of {owner} in {table} holds {}: {row}",
+                        self.describe(&mark)
+                    ));
                 }
             }
         }
@@ -316,7 +335,10 @@ impl Theatre {
                 for mark in marks_of(&told) {
                     let is_own = marks_in(&person.email).iter().any(|own| own.owner == mark.owner);
                     if !is_own && !reach.admits(&mark.owner) {
-                        return Err(format!("{actor:?} on {campus:?} is told {}: {told}", self.describe(&mark)));
+                        return Err(format!(
+                            "{actor:?} on {campus:?} is told {}: {told}",
+                            self.describe(&mark)
+                        ));
                     }
                 }
             }
@@ -325,7 +347,10 @@ impl Theatre {
     }
 }
 
-fn incoming(actor: &Actor, event: &str, args: Value, call_id: &str) -> Incoming {
+/// School, campus, address of the actor, arguments, and all other texts.
+type AuditRow = (Uuid, Option<Uuid>, String, Value, Option<String>);
+
+fn incoming(actor: &Actor, event: &str, args: &Value, call_id: &str) -> Incoming {
     Incoming {
         event: event.to_owned(),
         request: json!({"identity": actor.identity, "scope": actor.scope, "args": args}),
@@ -372,6 +397,6 @@ fn with_marks(value: Value, mark: &str) -> Value {
             .into_iter()
             .map(|(name, member)| (name, with_marks(member, mark)))
             .collect(),
-        other => other,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
     }
 }

@@ -57,10 +57,25 @@ async fn of_another_shape() {
     let mut cases = Vec::new();
     let good: Value = serde_json::from_slice(&ground.packet(|_| {})).unwrap();
     let as_list = json!([good["pattern"], good["data"], good["id"]]);
-    for body in [json!(null), json!(true), json!(7), json!("x"), json!([]), json!([good]), as_list, json!({})] {
+    for body in [
+        json!(null),
+        json!(true),
+        json!(7),
+        json!("x"),
+        json!([]),
+        json!([good]),
+        as_list,
+        json!({}),
+    ] {
         cases.push((format!("the body {body:.40}"), body));
     }
-    for wrong in [json!(null), json!(true), json!(7), json!(["list.departments"]), json!({"cmd": "list.departments"})] {
+    for wrong in [
+        json!(null),
+        json!(true),
+        json!(7),
+        json!(["list.departments"]),
+        json!({"cmd": "list.departments"}),
+    ] {
         cases.push((format!("the pattern {wrong}"), changed(&good, "pattern", wrong)));
     }
     for wrong in [json!(true), json!(7), json!(["1"]), json!({"id": "1"})] {
@@ -102,7 +117,10 @@ async fn of_bytes_that_are_no_text() {
         ("the second half of a pair", with(r"\udc00")),
         ("a pair the wrong way round", with(r"\udc00\ud800")),
         ("a half and something else", with(r"\ud800A")),
-        ("a number past all bounds", good.replace(r#""Never""#, "1e400").into_bytes()),
+        (
+            "a number past all bounds",
+            good.replace(r#""Never""#, "1e400").into_bytes(),
+        ),
         ("a name twice", twice.into_bytes()),
         ("NULs only", vec![0; 1000]),
         ("a NUL at the end", [good.as_bytes(), b"\0"].concat()),

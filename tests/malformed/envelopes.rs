@@ -63,12 +63,23 @@ async fn of_wrong_types() {
         ));
         changes.push((format!("the scope {value:.40}"), value, || REFUSED, "/data/scope"));
     }
-    for value in [json!(null), json!(7), json!("x"), json!([]), json!({}), json!(true), json!([["a"]])] {
+    for value in [
+        json!(null),
+        json!(7),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!(true),
+        json!([["a"]]),
+    ] {
         let invalid = || Expected::Refused("Invalid tool arguments: ");
         changes.push((format!("the arguments {value}"), value, invalid, "/data/args"));
     }
     for value in wrong_values() {
-        if value.as_str().is_some_and(|text| text.chars().count() < 100 && !text.is_empty() && text != "\0") {
+        if value
+            .as_str()
+            .is_some_and(|text| text.chars().count() < 100 && !text.is_empty() && text != "\0")
+        {
             continue;
         }
         let invalid = || Expected::Refused("Invalid tool arguments: ");
@@ -102,7 +113,12 @@ async fn whose_identity_or_scope_is_wrong_in_one_field() {
             changes.push((format!("{field} {value:.40}"), value, expected, pointer));
         }
     }
-    for value in [json!("platform_admin"), json!("PLATFORM_ADMIN"), json!("SCHOOL_ADMIN"), json!("STAFF ")] {
+    for value in [
+        json!("platform_admin"),
+        json!("PLATFORM_ADMIN"),
+        json!("SCHOOL_ADMIN"),
+        json!("STAFF "),
+    ] {
         changes.push((format!("type {value}"), value, || REFUSED, "/data/identity/type"));
     }
     let campus = HILLTOP.campus(HILLTOP.second_campus);
@@ -198,7 +214,10 @@ async fn with_forged_and_altered_grants() {
         ("of no version", format!("{payload}.{signature}")),
         ("of somebody else's payload", format!("{version}.{clerks}.{signature}")),
         ("far too long", ["v1.", &"A".repeat(100_000)].concat()),
-        ("of another secret", minted(&ground, "another secret, of thirty-two bytes or more", 600_000)),
+        (
+            "of another secret",
+            minted(&ground, "another secret, of thirty-two bytes or more", 600_000),
+        ),
         ("of the clerk", clerk.grant.clone()),
         ("of another school", elsewhere.grant.clone()),
         ("pinned to a campus", on_campus.grant.clone()),

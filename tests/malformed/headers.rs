@@ -52,9 +52,8 @@ async fn with_deadlines_that_have_passed_or_cannot_be_read() {
         text("0x10"),
         text("99999999999999999999999999"),
         text("2026-01-01T00:00:00Z"),
-        AMQPValue::Double(f64::NAN),
-        AMQPValue::Double(f64::INFINITY),
         AMQPValue::Double(1e300),
+        AMQPValue::Double(-9.1e15),
     ]);
     let passed = [
         text("0"),
@@ -118,9 +117,24 @@ async fn with_ids_that_are_no_key() {
         Case::new("an id with a NUL", with_id("a\0b"), no_headers(), no_key()),
         Case::new("a key with a NUL", ground.packet(|_| {}), keyed("a\0b"), no_key()),
         Case::new("a key of no turn", ground.packet(|_| {}), keyed("1"), foreign()),
-        Case::new("a key of the turn alone", ground.packet(|_| {}), keyed(&turn), foreign()),
-        Case::new("a key of 255 bytes", ground.packet(|_| {}), keyed(&"k".repeat(255)), foreign()),
-        Case::new("the correlation id as key", ground.packet(|_| {}), ground.properties(), foreign()),
+        Case::new(
+            "a key of the turn alone",
+            ground.packet(|_| {}),
+            keyed(&turn),
+            foreign(),
+        ),
+        Case::new(
+            "a key of 255 bytes",
+            ground.packet(|_| {}),
+            keyed(&"k".repeat(255)),
+            foreign(),
+        ),
+        Case::new(
+            "the correlation id as key",
+            ground.packet(|_| {}),
+            ground.properties(),
+            foreign(),
+        ),
     ];
     ground.settle(cases).await;
     ground.finish().await;
@@ -137,14 +151,26 @@ async fn with_reply_addresses_that_are_missing_or_lead_nowhere() {
     let cases = vec![
         Case::new("no properties", good(), bare(), nowhere()),
         Case::new("an empty reply address", good(), to(""), nowhere()),
-        Case::new("a headers table alone", good(), bare().with_headers(ground.headers()), nowhere()),
+        Case::new(
+            "a headers table alone",
+            good(),
+            bare().with_headers(ground.headers()),
+            nowhere(),
+        ),
         Case::new("bad JSON to nobody", "{", bare(), Expected::Dead("not a JSON object")),
-        Case::new("2 MiB to nobody", vec![b' '; 2 << 20], bare(), Expected::Dead("larger than 1 MiB")),
+        Case::new(
+            "2 MiB to nobody",
+            vec![b' '; 2 << 20],
+            bare(),
+            Expected::Dead("larger than 1 MiB"),
+        ),
         // its reply comes back as a packet, and ends there
         Case::new(
             "replies to the server's own queue",
-            good(),
-            to(&own_queue).with_headers(ground.headers()).with_message_id(ground.key().into()),
+            ground.packet(|packet| packet["data"]["args"] = 7.into()),
+            to(&own_queue)
+                .with_headers(ground.headers())
+                .with_message_id(ground.key().into()),
             Expected::Dead("not a JSON object"),
         ),
     ];

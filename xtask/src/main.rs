@@ -1,7 +1,10 @@
 //! `cargo xtask`: the stack on this machine, the tests as CI runs them, and what keeps committed data true.
 
+mod bench;
 mod cargo;
+mod interop;
 mod mutants;
+mod peers;
 mod prepare;
 mod signals;
 mod stack;
@@ -9,6 +12,7 @@ mod steps;
 mod test;
 mod up;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -57,6 +61,22 @@ enum Task {
         /// Only the mutations whose name contains this
         filter: Option<String>,
     },
+    /// Measures the hop against the peers, and writes the table to target/bench
+    Bench {
+        /// The folder of the peers; without it, ours is measured alone
+        #[arg(long, value_name = "DIR")]
+        peers: Option<PathBuf>,
+        #[command(flatten)]
+        options: bench::Options,
+    },
+    /// Shows that a Nest client is served by our server, and our worker by a Nest server
+    Interop {
+        #[command(flatten)]
+        services: ServiceArguments,
+        /// The folder of the peers
+        #[arg(long, value_name = "DIR")]
+        peers: PathBuf,
+    },
 }
 
 #[derive(clap::Args)]
@@ -80,6 +100,8 @@ fn main() -> ExitCode {
         Task::Prepare { services, check: true } => prepare::check(services.install()),
         Task::Prepare { services, check: false } => prepare::write(services.install()),
         Task::Mutants { services, filter } => mutants::run_all(services.install(), filter.as_deref()),
+        Task::Bench { peers, options } => bench::bench(peers.as_deref(), &options),
+        Task::Interop { services, peers } => interop::interop(services.install(), &peers),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -18,8 +18,9 @@ use crate::{
 /// Declares a registry: as values, for whoever walks it, and as a list of types, for the server's dispatch. What contradicts itself
 /// does not compile. Exported so that a test can show that.
 ///
-/// A tool's arguments are an object, so its type is a struct with named fields: nothing else has the pattern below, and the name of a
-/// tuple or unit struct is taken when the constant beside the pattern wants it.
+/// A tool's arguments are an object, so its type is a struct with named fields: an enum does not have the pattern below, and the name
+/// of a tuple or unit struct is taken when the constant beside the pattern wants it. (A schema written by hand, or a field that is
+/// hidden, only the guard over the registry sees.)
 #[macro_export]
 macro_rules! rpc_agent_tools {
     ($($domain:ident::$tool:ident),* $(,)?) => {

@@ -9,6 +9,8 @@ pub(crate) mod audit_log;
 pub(crate) mod campus;
 pub(crate) mod department;
 pub(crate) mod facts;
+#[cfg(feature = "test-hooks")]
+mod inspection;
 pub mod migrate;
 pub(crate) mod operator;
 mod pool;

@@ -62,6 +62,11 @@ pub enum ToolError {
         "The time for this call ran out while it was carried out. Do not retry; tell the user that it may or may not have been done."
     )]
     TimedOut,
+    /// The connection was lost under the commit; the key tells whether it was made.
+    #[error(
+        "This action may or may not have been carried out. Do not retry; tell the user what you were trying to do, and that it may have been done."
+    )]
+    InDoubt,
     /// The message was begun too often without an end.
     #[error(
         "This call was tried several times and never ended. Do not retry; tell the user what you were trying to do."
@@ -108,6 +113,7 @@ impl ToolError {
             | Self::KeyReused
             | Self::Expired
             | Self::TimedOut
+            | Self::InDoubt
             | Self::TooManyTries => Kind::Rejection,
             Self::Database(_) | Self::Unserialisable(_) | Self::TooLarge | Self::Rules(_) | Self::Panicked(_) => {
                 Kind::Fault

@@ -20,7 +20,7 @@
 use crate::{
     audit::{Act, audit_tool_write},
     clock,
-    db::{Access, Database, Tx},
+    db::{Access, Database, DbError, Tx},
     error::{Kind, ToolError, to_tool_error},
     grant::{Caller, GrantKey, own_key},
     hooks, idempotency,
@@ -144,7 +144,7 @@ impl Pipeline {
     ) -> Result<AgentToolResult, ToolError> {
         match in_frame(&mut frame, handler, caller, arguments, key).await {
             Ok(result) if access_of(handler) == Access::Write => {
-                frame.tx.commit().await?;
+                frame.tx.commit().await.map_err(commit_failed)?;
                 hooks::between_effect_and_reply().await;
                 Ok(result)
             }
@@ -154,6 +154,15 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// A commit that was refused was not made; of one that got no answer nobody knows.
+fn commit_failed(error: DbError) -> ToolError {
+    if let DbError::Unavailable(_) = error {
+        tracing::error!(%error, "a commit got no answer");
+        return ToolError::InDoubt;
+    }
+    error.into()
 }
 
 /// Nobody waits for the end of a frame that changed nothing; a process that ends first ends it as well.
@@ -222,7 +231,8 @@ fn identified(request: Value) -> Result<(AgentIdentity, AgentCallScope, Value), 
     }
     let unreadable = |what: &'static str| move |_| ToolError::Malformed(format!("the {what} cannot be read"));
     let identity = serde_json::from_value(identity).map_err(unreadable("identity"))?;
-    let scope = request.remove("scope").unwrap_or_default();
+    // serde would read a list as well
+    let scope = request.remove("scope").filter(Value::is_object).unwrap_or_default();
     let scope = serde_json::from_value(scope).map_err(unreadable("scope"))?;
     Ok((identity, scope, request.remove("args").unwrap_or_default()))
 }

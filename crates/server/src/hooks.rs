@@ -60,6 +60,7 @@ mod panic {
         KEYS.lock().unwrap_or_else(PoisonError::into_inner).push(key);
     }
 
+    #[expect(clippy::panic, reason = "that is what this is for")]
     pub(crate) fn in_handler(key: &str) {
         let killer = KILLER.lock().unwrap_or_else(PoisonError::into_inner);
         if killer.as_ref().is_some_and(|end| key.ends_with(end.as_str())) {

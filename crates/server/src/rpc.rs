@@ -5,12 +5,15 @@
 
 pub(crate) mod client;
 mod connection;
+mod guard;
 mod message;
+mod outgoing;
 mod topology;
 
 use self::{
     connection::{Link, RETRY_DELAY},
     message::{Rejected, Request},
+    outgoing::Outgoing,
 };
 use crate::{
     clock,
@@ -19,17 +22,13 @@ use crate::{
     error::{ToolError, to_tool_error},
     execute::{Incoming, Pipeline},
 };
-use contract::{
-    AgentToolResult,
-    envelope::{MAX_PACKET_BYTES, REASON_HEADER, ReplyPacket},
-    topology::Topology,
-};
+use contract::AgentToolResult;
 use futures_util::StreamExt;
 use lapin::{
-    BasicProperties, Channel, Confirmation, Consumer,
+    Channel, Consumer,
     message::Delivery,
-    options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicPublishOptions},
-    types::{AMQPValue, FieldTable},
+    options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions},
+    types::FieldTable,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::JoinSet, time::timeout};
@@ -74,7 +73,7 @@ pub async fn serve(
 ) {
     let server = Arc::new(Server {
         pipeline,
-        names: config.topology.clone(),
+        outgoing: Outgoing::new(config.amqp.clone(), config.topology.tools_dead_queue.clone()),
         redelivered: Mutex::new(()),
     });
     let mut shutdown = std::pin::pin!(shutdown);
@@ -98,21 +97,11 @@ pub async fn serve(
     }
 }
 
-/// A connection that takes deliveries.
+/// A connection that takes deliveries, and acks them.
 struct Listening {
     link: Link,
-    channels: Channels,
-    consumer: Consumer,
-}
-
-/// What a call answers through.
-#[derive(Clone)]
-struct Channels {
-    /// Deliveries, replies and acks: one after the other, so that an ack never overtakes its reply. Replies are not confirmed: a
-    /// caller that gets none asks again under its key.
     calls: Channel,
-    /// Dead letters, which are confirmed before their delivery is acked.
-    dead: Channel,
+    consumer: Consumer,
 }
 
 /// Connects, declares what this side needs, and begins to consume.
@@ -120,16 +109,11 @@ async fn listen(config: &BrokerConfig) -> Result<Listening, RpcError> {
     let link = Link::connect(config.amqp.reveal(), "server").await?;
     topology::declare(&link, &config.topology).await?;
     let calls = link.consuming_channel(config.concurrency).await?;
-    let dead = link.confirming_channel().await?;
     let options = BasicConsumeOptions::default();
     let queue = config.topology.tools_queue.as_str();
     let consuming = calls.basic_consume(queue.into(), CONSUMER_TAG.into(), options, FieldTable::default());
     let consumer = connection::within(consuming).await?;
-    Ok(Listening {
-        link,
-        channels: Channels { calls, dead },
-        consumer,
-    })
+    Ok(Listening { link, calls, consumer })
 }
 
 /// Takes deliveries until the consumer ends (false), or until `shutdown` resolves and the calls in flight have ended (true). The
@@ -137,23 +121,27 @@ async fn listen(config: &BrokerConfig) -> Result<Listening, RpcError> {
 async fn take(
     server: &Arc<Server>,
     mut listening: Listening,
-    calls: &mut JoinSet<()>,
+    calls: &mut JoinSet<Settled>,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
 ) -> bool {
     loop {
         tokio::select! {
             () = &mut *shutdown => {
-                drain(&listening.channels.calls, calls).await;
+                drain(&listening.calls, calls).await;
+                server.outgoing.close().await;
                 listening.link.close().await;
                 return true;
             }
-            Some(ended) = calls.join_next() => if let Err(error) = ended {
-                tracing::error!(%error, "a call's task failed");
+            Some(ended) = calls.join_next() => match ended {
+                Ok(Settled::Yes) => {}
+                // what is not acked comes again when its channel is gone
+                Ok(Settled::No) => return false,
+                Err(error) => tracing::error!(%error, "a call's task failed"),
             },
             delivery = listening.consumer.next() => match delivery {
                 Some(Ok(delivery)) => {
-                    let (server, channels) = (Arc::clone(server), listening.channels.clone());
-                    calls.spawn(async move { server.handle(channels, delivery).await });
+                    let server = Arc::clone(server);
+                    calls.spawn(async move { server.handle(delivery).await });
                 }
                 Some(Err(error)) => {
                     tracing::warn!(%error, "consuming failed");
@@ -166,7 +154,7 @@ async fn take(
 }
 
 /// Stops taking calls and lets those in flight end.
-async fn drain(channel: &Channel, calls: &mut JoinSet<()>) {
+async fn drain(channel: &Channel, calls: &mut JoinSet<Settled>) {
     let cancelled = channel.basic_cancel(CONSUMER_TAG.into(), BasicCancelOptions::default());
     if let Err(error) = connection::within(cancelled).await {
         tracing::warn!(%error, "the consumer could not be cancelled");
@@ -180,16 +168,22 @@ async fn drain(channel: &Channel, calls: &mut JoinSet<()>) {
     }
 }
 
+/// Whether a delivery was acked, or may be.
+enum Settled {
+    Yes,
+    No,
+}
+
 struct Server {
     pipeline: Arc<Pipeline>,
-    names: Topology,
+    outgoing: Outgoing,
     /// Redelivered messages run one at a time, so that one which kills the process is counted alone.
     redelivered: Mutex<()>,
 }
 
 impl Server {
     /// One delivery, from its bytes to its ack.
-    async fn handle(&self, channels: Channels, delivery: Delivery) {
+    async fn handle(&self, delivery: Delivery) -> Settled {
         let result = match Request::read(&delivery) {
             Ok(request) => self.run(&delivery, request).await,
             Err(rejected) => Err(rejected),
@@ -198,21 +192,22 @@ impl Server {
             Ok(result) => result,
             Err(Rejected { reason, error }) => {
                 tracing::warn!(reason, correlation = message::correlation_id(&delivery), "dead letter");
-                if let Err(error) = self.bury(&channels.dead, &delivery, reason).await {
-                    // unacked, it comes again when the channel is gone
+                if let Err(error) = self.outgoing.bury(&delivery, reason).await {
                     tracing::error!(%error, "the dead letter could not be stored");
-                    return;
+                    return Settled::No;
                 }
                 AgentToolResult::error(to_tool_error(&error, "packet"))
             }
         };
-        if let Some(address) = message::reply_address(&delivery)
-            && let Err(error) = reply(&channels.calls, &address, message::correlation_id(&delivery), result).await
-        {
-            tracing::warn!(%error, "a reply could not be published");
-            return;
+        if let Some(address) = message::reply_address(&delivery) {
+            let correlation = message::correlation_id(&delivery);
+            if let Err(error) = self.outgoing.reply(&address, correlation, result).await {
+                // it may still arrive; else its caller asks again, under its key
+                tracing::warn!(%error, "a reply could not be published");
+            }
         }
         acknowledge(&delivery).await;
+        Settled::Yes
     }
 
     async fn run(&self, delivery: &Delivery, request: Request) -> Result<AgentToolResult, Rejected> {
@@ -223,9 +218,9 @@ impl Server {
             ));
         };
         let patience = handler.tool.definition.deadline();
-        let deadline_ms = request
-            .deadline_ms
-            .unwrap_or_else(|| clock::now_ms() + millis(patience));
+        // a later deadline than the tool's own is no licence to hold a connection
+        let latest_ms = clock::now_ms() + millis(patience);
+        let deadline_ms = request.deadline_ms.map_or(latest_ms, |asked| asked.min(latest_ms));
         if clock::left_until(deadline_ms).is_none() {
             return Ok(AgentToolResult::error(ToolError::Expired.to_string()));
         }
@@ -239,66 +234,29 @@ impl Server {
         if !delivery.redelivered {
             return Ok(self.pipeline.execute(incoming).await);
         }
-        let _alone = self.redelivered.lock().await;
-        match tool_call::count_attempt(self.pipeline.database(), &incoming.key).await {
-            Ok(tries) if tries > MAX_TRIES => Err(Rejected::new("tried too often", ToolError::TooManyTries)),
-            Ok(_) => Ok(self.pipeline.execute(incoming).await),
-            Err(error) => Ok(AgentToolResult::error(to_tool_error(&error.into(), "attempts"))),
-        }
+        self.run_again(incoming).await
     }
 
-    /// Copies a delivery to the dead letters, and waits until it is stored there.
-    async fn bury(&self, channel: &Channel, delivery: &Delivery, reason: &'static str) -> Result<(), RpcError> {
-        let mut headers = delivery.properties.headers().clone().unwrap_or_default();
-        headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
-        // a grant is a credential, and dead letters are read by people
-        let headers = message::without_grant(&headers);
-        let properties = message::to_keep(&delivery.properties, headers);
-        let body = delivery
-            .data
-            .get(..MAX_PACKET_BYTES.min(delivery.data.len()))
-            .unwrap_or_default();
-        let queue = self.names.tools_dead_queue.as_str();
-        let publishing = channel.basic_publish(
-            "".into(),
-            queue.into(),
-            BasicPublishOptions::default(),
-            body,
-            properties,
-        );
-        let stored = async { publishing.await?.await };
-        match timeout(PUBLISH_LIMIT, stored).await {
-            Ok(Ok(Confirmation::Ack(_) | Confirmation::NotRequested)) => Ok(()),
-            Ok(Ok(Confirmation::Nack(_))) => Err(RpcError::Refused),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(RpcError::Timeout(PUBLISH_LIMIT)),
+    /// A message that was begun before. A try counts until it ends: one that is redelivered because another ended the process has
+    /// done nothing wrong.
+    async fn run_again(&self, incoming: Incoming) -> Result<AgentToolResult, Rejected> {
+        let _alone = self.redelivered.lock().await;
+        let (database, key) = (self.pipeline.database(), incoming.key.clone());
+        match tool_call::count_attempt(database, &key).await {
+            Ok(tries) if tries > MAX_TRIES => return Err(Rejected::new("tried too often", ToolError::TooManyTries)),
+            Ok(_) => {}
+            Err(error) => return Ok(AgentToolResult::error(to_tool_error(&error.into(), "attempts"))),
         }
+        let result = self.pipeline.execute(incoming).await;
+        if let Err(error) = tool_call::forget_attempts(database, &key).await {
+            tracing::warn!(%error, "the tries of a call could not be forgotten");
+        }
+        Ok(result)
     }
 }
 
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Publishes a reply. Not as mandatory: the broker returns every such message to a direct reply address, taken or not.
-async fn reply(
-    channel: &Channel,
-    address: &str,
-    correlation: Option<String>,
-    result: AgentToolResult,
-) -> Result<(), RpcError> {
-    let body = serde_json::to_vec(&ReplyPacket::to(correlation.clone(), result))
-        .map_err(|error| RpcError::Unreadable(error.to_string()))?;
-    let mut properties = BasicProperties::default().with_content_type("application/json".into());
-    if let Some(correlation) = correlation {
-        properties = properties.with_correlation_id(connection::short(&correlation));
-    }
-    let options = BasicPublishOptions::default();
-    let publishing = channel.basic_publish("".into(), connection::short(address), options, &body, properties);
-    match timeout(PUBLISH_LIMIT, publishing).await {
-        Ok(published) => published.map(drop).map_err(RpcError::from),
-        Err(_) => Err(RpcError::Timeout(PUBLISH_LIMIT)),
-    }
 }
 
 /// An ack after the channel broke is `Ok(false)`; the message comes again then, and finds its key.

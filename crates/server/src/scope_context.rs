@@ -5,18 +5,26 @@ use contract::UserType;
 use std::fmt::Write as _;
 
 /// What a handler applied to the rows it returned.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Coverage {
     /// Nothing was said; the gate's own rule speaks.
-    #[default]
     Unsaid,
     /// Rows of these campuses.
     Campuses(CampusRule),
 }
 
-/// The sentence for a result. `cut` is the number of rows that were left out of a reply for its size.
-pub(crate) fn describe_scope_context(auth: Auth, standing: &Standing, coverage: &Coverage, cut: usize) -> String {
-    let mut sentence = match (auth, coverage) {
+/// What a handler says about its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Covered {
+    /// Which rows it looked for.
+    pub(crate) rows: Coverage,
+    /// How many of those that were asked for its page has no room for.
+    pub(crate) left_out: usize,
+}
+
+/// The sentence for a result. `cut` is the number of rows that were left out of a reply for its size, beside those of a page.
+pub(crate) fn describe_scope_context(auth: Auth, standing: &Standing, covered: &Covered, cut: usize) -> String {
+    let mut sentence = match (auth, &covered.rows) {
         (Auth::Casl { .. }, Coverage::Campuses(rule)) => describe_campuses(rule, standing),
         (Auth::Relationship { scope_note }, Coverage::Campuses(rule)) => {
             format!("{scope_note} {}", describe_campuses(rule, standing))
@@ -29,6 +37,7 @@ pub(crate) fn describe_scope_context(auth: Auth, standing: &Standing, coverage: 
             }
         }
     };
+    let cut = cut + covered.left_out;
     if cut > 0 {
         let rows = if cut == 1 { "row was" } else { "rows were" };
         // writing to a String does not fail

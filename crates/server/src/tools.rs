@@ -17,7 +17,7 @@ use crate::{
     db::Tx,
     error::ToolError,
     posture::{Admitted, Auth, Posture},
-    scope_context::Coverage,
+    scope_context::{Coverage, Covered},
     standing::{Actor, Standing},
 };
 use contract::{
@@ -36,7 +36,9 @@ pub struct Call<'a> {
     scope: AgentCallScope,
     admitted: Admitted,
     tx: &'a mut Tx,
+    list: &'static str,
     coverage: Coverage,
+    left_out: usize,
 }
 
 /// What there is to say where a campus is needed and none was named.
@@ -49,7 +51,9 @@ impl<'a> Call<'a> {
             scope,
             admitted,
             tx,
+            list: "",
             coverage: Coverage::Unsaid,
+            left_out: 0,
         }
     }
 
@@ -82,8 +86,22 @@ impl<'a> Call<'a> {
         self.tx
     }
 
-    pub(crate) fn into_coverage(self) -> Coverage {
-        self.coverage
+    /// The list that this call may be about, as its cursors name it: the tool's event.
+    pub(crate) const fn list(&self) -> &'static str {
+        self.list
+    }
+
+    /// Notes rows that were asked for and for which the reply has no room.
+    pub(crate) const fn leave_out(&mut self, rows: usize) {
+        self.left_out += rows;
+    }
+
+    /// What the result covers, and how many rows were left out of it.
+    pub(crate) fn into_coverage(self) -> Covered {
+        Covered {
+            rows: self.coverage,
+            left_out: self.left_out,
+        }
     }
 
     /// The campus that the call is about, if it is about one: the pinned one, else the requested one.
@@ -321,6 +339,7 @@ impl Handlers {
 }
 
 async fn run<T: ToolHandler>(args: &Value, call: &mut Call<'_>) -> Result<Done, ToolError> {
+    call.list = T::DEFINITION.event.as_str();
     let output = T::deserialize(args)?.run(call).await?;
     let written = T::POSTURE.audit().map(|audit| Written {
         action: audit.action,

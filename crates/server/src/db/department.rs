@@ -244,7 +244,9 @@ pub(crate) async fn add_head(tx: &mut Tx, department: &Department, staff: Uuid) 
     let row = sqlx::query!(
         r#"
         WITH candidate AS (
-            SELECT s.school_id, s.id FROM staff s
+            SELECT s.school_id, s.id
+              FROM staff s
+              JOIN users u ON u.id = s.user_id AND u.active
              WHERE s.school_id = $1 AND s.id = $3 AND s.active AND (s.campus_id IS NULL OR s.campus_id = $4)
         ), added AS (
             INSERT INTO department_heads (school_id, department_id, staff_id)

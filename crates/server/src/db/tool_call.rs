@@ -114,3 +114,11 @@ pub(crate) async fn count_attempt(database: &super::Database, key: &str) -> DbRe
     .await?;
     Ok(attempts)
 }
+
+/// Forgets the tries of a message, one of which came to an end.
+pub(crate) async fn forget_attempts(database: &super::Database, key: &str) -> DbResult<()> {
+    sqlx::query!("DELETE FROM delivery_attempts WHERE key = $1", key)
+        .execute(&mut *database.outside().await?)
+        .await?;
+    Ok(())
+}

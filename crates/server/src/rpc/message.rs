@@ -9,6 +9,9 @@ use lapin::{
 };
 use serde_json::Value;
 
+/// Header in the place of properties that could not be read; set by the guard. Who sets it otherwise rejects only their own packet.
+pub(super) const UNREADABLE_HEADER: &str = "x-unreadable-properties";
+
 /// A packet that can be run.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -41,17 +44,24 @@ impl Rejected {
 impl Request {
     /// Reads a delivery.
     pub(super) fn read(delivery: &Delivery) -> Result<Self, Rejected> {
+        if header(delivery, UNREADABLE_HEADER).is_some() {
+            return Err(Rejected::malformed("the packet's properties cannot be read"));
+        }
         if delivery.data.len() > MAX_PACKET_BYTES {
             return Err(Rejected::malformed("the packet is larger than 1 MiB"));
         }
-        let packet: RequestPacket<Value> = serde_json::from_slice(&delivery.data)
-            .map_err(|_| Rejected::malformed("the packet is not a JSON object with pattern, data and id"))?;
+        let no_packet = || Rejected::malformed("the packet is not a JSON object with pattern, data and id");
+        // serde would read a list of three as well
+        if !is_object(&delivery.data) {
+            return Err(no_packet());
+        }
+        let packet: RequestPacket<Value> = serde_json::from_slice(&delivery.data).map_err(|_| no_packet())?;
         if reply_address(delivery).is_none() {
             return Err(Rejected::malformed("the packet has no reply address"));
         }
         let key = text(delivery.properties.message_id().as_ref())
             .or(text(delivery.properties.correlation_id().as_ref()))
-            .or(packet.id);
+            .or(packet.id.filter(|id| !id.is_empty()));
         let Some(key) = key else {
             return Err(Rejected::malformed("the packet has no id"));
         };
@@ -66,6 +76,10 @@ impl Request {
             deadline_ms: deadline(delivery)?,
         })
     }
+}
+
+fn is_object(json: &[u8]) -> bool {
+    json.trim_ascii_start().starts_with(b"{")
 }
 
 /// Where the reply goes.

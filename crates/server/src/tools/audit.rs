@@ -30,10 +30,10 @@ impl ToolHandler for ListAuditEntries {
             resource_id: self.resource_id,
             from: self.from,
             to: self.to,
-            before: page::after(self.cursor.as_deref())?,
+            before: page::after(call, self.cursor.as_deref())?,
             rows: fetch(self.limit),
         };
         let found = audit_log::list(call.tx(), filter).await?;
-        page(found, self.limit, |row| row.id)
+        page(call, found, self.limit, |row| row.id)
     }
 }

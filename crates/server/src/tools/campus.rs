@@ -17,8 +17,8 @@ impl ToolHandler for ListCampuses {
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Campus, None)?;
-        let after = page::after(self.cursor.as_deref())?;
+        let after = page::after(call, self.cursor.as_deref())?;
         let found = campus::list(call.tx(), &rows, after, fetch(self.limit)).await?;
-        page(found, self.limit, |row| row.id)
+        page(call, found, self.limit, |row| row.id)
     }
 }

@@ -30,9 +30,9 @@ impl ToolHandler for ListDepartments {
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Department, self.campus_id)?;
-        let after: Option<NameKey> = page::after(self.cursor.as_deref())?;
+        let after: Option<NameKey> = page::after(call, self.cursor.as_deref())?;
         let found = department::list(call.tx(), &rows, after.as_ref(), fetch(self.limit)).await?;
-        page(found, self.limit, |row| NameKey(row.name.clone(), row.id))
+        page(call, found, self.limit, |row| NameKey(row.name.clone(), row.id))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pages: lists are cut by key and by size, and say whether more follow.
 
+use super::Call;
 use crate::error::ToolError;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use contract::{argument::PageLimit, envelope::MAX_REPLY_DATA_BYTES};
@@ -25,17 +26,39 @@ pub(crate) fn fetch(limit: Option<PageLimit>) -> i64 {
     i64::from(limit.unwrap_or_default().rows()) + 1
 }
 
-/// Makes a page of what was fetched with [`fetch`]. A page that would be too large for a reply is cut at a row, and its cursor goes on
-/// from there.
+/// Makes a page of what was fetched with [`fetch`]. A page that would be too large for a reply is cut at a row, which the sentence
+/// beside the result says, and its cursor goes on from there.
 ///
 /// # Errors
 ///
 /// When a row cannot be serialised, or a single row is too large.
 pub(crate) fn page<T: Serialize, K: Serialize>(
-    mut rows: Vec<T>,
+    call: &mut Call<'_>,
+    rows: Vec<T>,
     limit: Option<PageLimit>,
     key: impl Fn(&T) -> K,
 ) -> Result<Page<T>, ToolError> {
+    let (page, left_out) = cut(call.list(), rows, limit, key)?;
+    call.leave_out(left_out);
+    Ok(page)
+}
+
+/// The key in a cursor, if there is one. A cursor says where to go on and grants nothing: rows are filtered all the same.
+///
+/// # Errors
+///
+/// [`ToolError::Invalid`] where it is not one that a page of this list gave out.
+pub(crate) fn after<K: DeserializeOwned>(call: &Call<'_>, cursor: Option<&str>) -> Result<Option<K>, ToolError> {
+    cursor.map(|cursor| key_in(call.list(), cursor)).transpose()
+}
+
+/// The page, and how many of the rows that were asked for it has no room for.
+fn cut<T: Serialize, K: Serialize>(
+    list: &str,
+    mut rows: Vec<T>,
+    limit: Option<PageLimit>,
+    key: impl Fn(&T) -> K,
+) -> Result<(Page<T>, usize), ToolError> {
     let wanted = usize::from(limit.unwrap_or_default().rows());
     let mut kept = 0;
     let mut bytes = OVERHEAD_BYTES;
@@ -49,45 +72,36 @@ pub(crate) fn page<T: Serialize, K: Serialize>(
     if kept == 0 && !rows.is_empty() {
         return Err(ToolError::TooLarge);
     }
+    let left_out = rows.len().min(wanted) - kept;
     let more = rows.len() > kept;
     rows.truncate(kept);
     let next_cursor = match rows.last() {
-        Some(last) if more => Some(BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key(last))?)),
+        Some(row) if more => Some(BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(&(list, key(row)))?)),
         _ => None,
     };
-    Ok(Page {
+    let page = Page {
         rows,
         more,
         next_cursor,
-    })
+    };
+    Ok((page, left_out))
 }
 
-/// The key in a cursor, if there is one. A cursor says where to go on and grants nothing: rows are filtered all the same.
-///
-/// # Errors
-///
-/// [`ToolError::Invalid`] where it is not one that a page gave out.
-pub(crate) fn after<K: DeserializeOwned>(cursor: Option<&str>) -> Result<Option<K>, ToolError> {
-    let Some(cursor) = cursor else { return Ok(None) };
-    let key = BASE64_URL_SAFE_NO_PAD
-        .decode(cursor)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let no_nul = |_: &K| !cursor_holds_nul(cursor);
-    key.filter(no_nul)
-        .map(Some)
-        .ok_or_else(|| ToolError::Invalid("cursor: not one that this list gave out".to_owned()))
-}
-
-/// A text in a cursor goes to the database like any other argument.
-fn cursor_holds_nul(cursor: &str) -> bool {
+fn key_in<K: DeserializeOwned>(list: &str, cursor: &str) -> Result<K, ToolError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).contains("\\u0000")
+    // a text in a cursor goes to the database like any other argument
+    let holds_nul = String::from_utf8_lossy(&bytes).contains("\\u0000");
+    let key = serde_json::from_slice(&bytes).ok();
+    key.filter(|(of, _): &(String, K)| of == list && !holds_nul)
+        .map(|(_, key)| key)
+        .ok_or_else(|| ToolError::Invalid("cursor: not one that this list gave out".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LIST: &str = "list.numbers";
 
     fn limit(rows: u16) -> Option<PageLimit> {
         serde_json::from_value(serde_json::json!(rows)).unwrap()
@@ -95,14 +109,17 @@ mod tests {
 
     #[test]
     fn a_full_page_says_where_to_go_on() {
-        let page = page(vec![1, 2, 3], limit(2), |row| *row).unwrap();
-        assert_eq!((page.rows.as_slice(), page.more), ([1, 2].as_slice(), true));
-        assert_eq!(after::<i32>(page.next_cursor.as_deref()).unwrap(), Some(2));
+        let (page, left_out) = cut(LIST, vec![1, 2, 3], limit(2), |row| *row).unwrap();
+        assert_eq!(
+            (page.rows.as_slice(), page.more, left_out),
+            ([1, 2].as_slice(), true, 0)
+        );
+        assert_eq!(key_in::<i32>(LIST, &page.next_cursor.unwrap()).unwrap(), 2);
     }
 
     #[test]
     fn the_last_page_says_so() {
-        let page = page(vec![1, 2], limit(2), |row| *row).unwrap();
+        let (page, _) = cut(LIST, vec![1, 2], limit(2), |row| *row).unwrap();
         assert!(!page.more && page.next_cursor.is_none());
     }
 
@@ -110,19 +127,25 @@ mod tests {
     #[test]
     fn a_large_page_is_cut_at_a_row() {
         let rows: Vec<String> = (0..200).map(|n| format!("{n}{}", "x".repeat(1000))).collect();
-        let page = page(rows.clone(), limit(200), Clone::clone).unwrap();
+        let (page, left_out) = cut(LIST, rows.clone(), limit(150), Clone::clone).unwrap();
         assert!(serde_json::to_vec(&page).unwrap().len() <= MAX_REPLY_DATA_BYTES);
         assert!(page.more && page.rows.len() > 20);
-        let last: Option<String> = after(page.next_cursor.as_deref()).unwrap();
-        assert_eq!(last.as_ref(), page.rows.last());
+        assert_eq!(page.rows.len() + left_out, 150);
+        let last: String = key_in(LIST, &page.next_cursor.unwrap()).unwrap();
+        assert_eq!(Some(&last), page.rows.last());
     }
 
     #[test]
     fn a_made_up_cursor_is_refused() {
         for cursor in ["", "%%%", "AAAA", "bnVsbA"] {
-            assert!(after::<i32>(Some(cursor)).is_err(), "{cursor}");
+            assert!(key_in::<i32>(LIST, cursor).is_err(), "{cursor}");
         }
-        let nul = BASE64_URL_SAFE_NO_PAD.encode("\"a\\u0000\"");
-        assert!(after::<String>(Some(&nul)).is_err());
+        let encoded = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
+        assert!(key_in::<String>(LIST, &encoded(r#"["list.numbers","a\u0000"]"#)).is_err());
+        assert!(
+            key_in::<i32>(LIST, &encoded(r#"["list.letters",7]"#)).is_err(),
+            "another list's"
+        );
+        assert_eq!(key_in::<i32>(LIST, &encoded(r#"["list.numbers",7]"#)).unwrap(), 7);
     }
 }

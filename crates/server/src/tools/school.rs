@@ -57,7 +57,7 @@ impl ToolHandler for GetAcademicCalendar {
         // more campuses than fit are asked for by name, one at a time
         Ok(Page {
             next_cursor: None,
-            ..page(found, None, |calendar| calendar.campus_id)?
+            ..page(call, found, None, |calendar| calendar.campus_id)?
         })
     }
 }

@@ -61,9 +61,9 @@ impl ToolHandler for ListStaff {
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Staff, None)?;
-        let after = page::after(self.cursor.as_deref())?;
+        let after = page::after(call, self.cursor.as_deref())?;
         let found = staff::list(call.tx(), &rows, after, fetch(self.limit)).await?;
-        page(found, self.limit, |row| row.id)
+        page(call, found, self.limit, |row| row.id)
     }
 }
 
@@ -74,9 +74,9 @@ impl ToolHandler for ListCampusStaff {
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let campus = call.one_campus(Action::List, Resource::Staff, self.campus_id)?;
         let rows = CampusRule::All.within(campus);
-        let after = page::after(self.cursor.as_deref())?;
+        let after = page::after(call, self.cursor.as_deref())?;
         let found = staff::list(call.tx(), &rows, after, fetch(self.limit)).await?;
-        page(found, self.limit, |row| row.id)
+        page(call, found, self.limit, |row| row.id)
     }
 }
 

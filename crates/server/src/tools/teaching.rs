@@ -49,9 +49,9 @@ impl ToolHandler for ListStreamRoster {
             .await?
             .ok_or(NOT_FOUND)?;
         let proof = in_charge_of(call, &stream).await?;
-        let after: Option<RosterKey> = page::after(self.cursor.as_deref())?;
+        let after: Option<RosterKey> = page::after(call, self.cursor.as_deref())?;
         let found = teaching::roster(call.tx(), &stream, &proof, after.as_ref(), fetch(self.limit)).await?;
-        page(found, self.limit, |row| {
+        page(call, found, self.limit, |row| {
             RosterKey(row.family_name.clone(), row.given_name.clone(), row.student_id)
         })
     }
