@@ -15,7 +15,7 @@ use sqlx::{Connection, PgConnection};
 use std::time::{Duration, Instant};
 
 /// Far more than it takes, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();

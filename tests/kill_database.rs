@@ -21,7 +21,7 @@ const WRITES: usize = 2000;
 const KILLS: usize = 4;
 const WAITING: usize = 50;
 /// Far more than it takes, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn database() -> PrivatePostgres {
     // a killed server has lost nothing that it confirmed, whatever the machine would have lost

@@ -138,10 +138,11 @@ impl Ground {
                 panic!("{name}: was answered with data");
             };
             assert!(error.len() < 2000, "{name}: large values are not echoed: {error}");
-            match expected {
-                Expected::Refused(begins) => assert!(error.starts_with(begins), "{name}: {error}"),
-                _ => assert!(error.starts_with("Malformed tool call: "), "{name}: {error}"),
-            }
+            let begins = match expected {
+                Expected::Refused(begins) => begins,
+                Expected::Rejected(_) | Expected::Dead(_) => "Malformed tool call: ",
+            };
+            assert!(error.starts_with(begins), "{name}: {error}");
         }
         if let Expected::Rejected(why) | Expected::Dead(why) = expected {
             let reason = self.dead_letter(&name).await;

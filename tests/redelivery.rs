@@ -8,10 +8,13 @@ use e2e::{
     stage::{data, error, incoming},
 };
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 /// Far more than it takes, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn server(stage: &Stage, more: &[(&str, &str)]) -> Process {
     Process::start(env!("CARGO_BIN_EXE_server-under-test"), &["serve"], stage, more).await
@@ -93,12 +96,12 @@ async fn of_a_call_that_ends_its_server_each_time_stops_after_three_tries() {
     let killer = [("ABORT_ON_KEY", ":dynamite"), ("LOG", "off")];
     let mut running = server(&stage, &killer).await;
     let (person, mut peer) = (head(&stage).await, stage.peer().await);
-    let mut sent = std::collections::BTreeMap::new();
+    let mut waiting = BTreeMap::new();
     let mut send = async |name: String, call_id: &str, peer: &mut e2e::broker::Peer| {
         let mut call = incoming(&person, "create_department", json!({"name": name}), call_id);
         call.deadline_ms += 300_000;
         let (correlation, _) = peer.send(&Packet::of(&call)).await;
-        sent.insert(correlation, name);
+        waiting.insert(correlation, name);
     };
     for other in 0..5 {
         send(format!("Before {other}"), &format!("before_{other}"), &mut peer).await;
@@ -108,12 +111,12 @@ async fn of_a_call_that_ends_its_server_each_time_stops_after_three_tries() {
         send(format!("After {other}"), &format!("after_{other}"), &mut peer).await;
     }
 
-    let (mut ends, mut answers) = (0, std::collections::BTreeMap::new());
+    let (mut ends, mut answers) = (0, BTreeMap::new());
     while answers.len() < 11 {
         tokio::select! {
             reply = peer.next_reply(PATIENCE) => {
                 let (correlation, reply) = reply.expect("each is answered");
-                let name = sent.remove(&correlation.unwrap()).expect("once");
+                let name = waiting.remove(&correlation.unwrap()).expect("once");
                 answers.insert(name, reply.response);
             }
             status = running.ended(2 * PATIENCE) => {

@@ -2,7 +2,7 @@
 
 use super::{
     Findings,
-    source::{Tree, names, own_modules},
+    source::{Tree, names, own_modules, words},
 };
 
 /// What each member may depend on of ours, and for the contract of others' too.
@@ -145,14 +145,13 @@ const TASKS: &[&str] = &[
 
 /// (Clippy knows `tokio::spawn` by its path, however it is written; this is about where.)
 pub(super) fn tasks(tree: &Tree) -> Findings {
-    const STARTS: &[&str] = &[
-        "tokio::spawn",
-        "task::spawn",
-        "thread::spawn",
-        "spawn_blocking",
-        "spawn_local",
-    ];
-    let starts = |code: &str| STARTS.iter().any(|start| code.contains(start));
+    const STARTS: &[&str] = &["tokio::spawn", "task::spawn", "thread::spawn"];
+    // as a path or in a `use`: a method of that name is another matter
+    const ALONE: &[&str] = &["spawn_blocking", "spawn_local"];
+    let starts = |code: &str| {
+        STARTS.iter().any(|start| code.contains(start))
+            || words(code).any(|(before, word)| ALONE.contains(&word) && matches!(before, Some(':' | '{' | ',')))
+    };
     let files = tree
         .code("crates/")
         .filter(|(path, code)| !TASKS.contains(path) && starts(code));

@@ -135,7 +135,10 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Drives ours with 16 in flight.
 fn hold(stand: &Stand, limit: Duration) -> anyhow::Result<()> {
-    let (serving, people) = (stand.start_contestant(Contestant::Ours)?, stand.people(Contestant::Ours)?);
+    let (serving, people) = (
+        stand.start_contestant(Contestant::Ours)?,
+        stand.people(Contestant::Ours)?,
+    );
     let mut driver = Driver::connect(stand.amqp_url())?;
     for event in Event::ALL {
         stand.clean(Contestant::Ours)?;

@@ -114,7 +114,7 @@ impl School {
                 .into_iter()
                 .map(|(name, value)| (name, self.resolve(value)))
                 .collect(),
-            other => other,
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
         }
     }
 

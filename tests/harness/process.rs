@@ -12,7 +12,7 @@ use tokio::{
 };
 
 /// How long a process may take to become ready on a busy machine.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_mins(1);
 
 /// A process under test; killed when it is dropped.
 pub struct Process {

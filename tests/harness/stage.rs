@@ -135,7 +135,7 @@ impl Stage {
             school: None,
             campus: campus.map(str::to_owned),
             door: Door::Chat,
-            lasts: Duration::from_secs(600),
+            lasts: Duration::from_mins(10),
         };
         dispatch::mint(&self.database, &self.config.grants, wanted).await
     }
@@ -151,6 +151,7 @@ impl Stage {
     }
 
     /// Runs this stage's server on the broker, in this process.
+    #[expect(clippy::disallowed_methods, reason = "its handle is awaited when it is stopped")]
     pub async fn serve(&self) -> Serving {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, is_ready) = oneshot::channel();
@@ -250,6 +251,7 @@ pub fn now_ms() -> i64 {
 }
 
 /// The data of a result that must be data.
+#[expect(clippy::must_use_candidate, reason = "it asserts, and often nothing more is wanted")]
 pub fn data(result: AgentToolResult) -> Value {
     match result {
         AgentToolResult::Data { data, .. } => data,
@@ -258,6 +260,7 @@ pub fn data(result: AgentToolResult) -> Value {
 }
 
 /// The text of a result that must be an error.
+#[expect(clippy::must_use_candidate, reason = "it asserts, and often nothing more is wanted")]
 pub fn error(result: AgentToolResult) -> String {
     match result {
         AgentToolResult::Error { error } => error,

@@ -21,7 +21,7 @@ const IN_FLIGHT: usize = 32;
 /// How long one try may take: less than a caller would wait, so that there are tries before, while and after something is away.
 const TRY_LIMIT: Duration = Duration::from_secs(6);
 /// How long a write is tried in all.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// Before the next try.
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -11,6 +11,9 @@ use server::grant::{Door, GrantKey, TurnGrant, Ungranted};
 /// Whatever the words, it is refused, and nothing was carried out.
 const REFUSED: Expected = Expected::Refused("");
 
+/// A name, the wrong value, what must become of it, and where it is put.
+type Change = (String, Value, fn() -> Expected, &'static str);
+
 fn wrong_values() -> Vec<Value> {
     vec![
         json!(null),
@@ -31,7 +34,7 @@ fn wrong_values() -> Vec<Value> {
 }
 
 /// A case for each change of a good packet.
-fn cases(ground: &Ground, changes: Vec<(String, Value, fn() -> Expected, &'static str)>) -> Vec<Case> {
+fn cases(ground: &Ground, changes: Vec<Change>) -> Vec<Case> {
     let changes = changes.into_iter().map(|(name, value, expected, pointer)| {
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         let body = ground.packet(|packet| packet.pointer_mut(parent).unwrap()[member] = value);
@@ -44,7 +47,7 @@ fn cases(ground: &Ground, changes: Vec<(String, Value, fn() -> Expected, &'stati
 #[tokio::test]
 async fn of_wrong_types() {
     let mut ground = Ground::new().await;
-    let mut changes: Vec<(String, Value, fn() -> Expected, &'static str)> = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     for value in [json!(null), json!(true), json!(7), json!("x"), json!([])] {
         changes.push((
             format!("the request {value}"),
@@ -93,7 +96,7 @@ async fn of_wrong_types() {
 #[tokio::test]
 async fn whose_identity_or_scope_is_wrong_in_one_field() {
     let mut ground = Ground::new().await;
-    let mut changes: Vec<(String, Value, fn() -> Expected, &'static str)> = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     for (field, pointer) in [
         ("sub", "/data/identity/sub"),
         ("email", "/data/identity/email"),

@@ -19,6 +19,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     RecursiveTransform(portable).transform(&mut schema);
+    // it says which tool's arguments these are, to readers of the code
+    schema.remove("description");
     schema.to_value()
 }
 
