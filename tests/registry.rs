@@ -237,18 +237,3 @@ fn schemas_are_the_committed_ones() {
 fn tools_are_the_committed_ones() {
     snapshot::assert_committed("tools.md", &tables::tools());
 }
-
-#[tokio::test]
-async fn people_get_what_is_committed() {
-    let (hilltop, riverside) = (
-        tables::people_by_tools(&HILLTOP).await,
-        tables::people_by_tools(&RIVERSIDE).await,
-    );
-    assert_eq!(hilltop, riverside, "the two schools are set up alike");
-    let text = format!(
-        "# Who may use which tool\n\nThe seeded people of either school, each with the tool's example, in a turn of the whole school. \
-         `yes`: it is done. `–`: permission denied, by the gate or by the tool's own rule. `sees none`: admitted, but the row is not \
-         theirs to see.\n\n{hilltop}"
-    );
-    snapshot::assert_committed("people.md", &text);
-}

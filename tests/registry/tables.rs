@@ -1,28 +1,11 @@
-//! The registry as tables for people: what each tool is, and which of the seeded people it lets in.
+//! The registry as a table for people.
 
 use contract::{
-    RPC_AGENT_TOOLS, RpcTool, UserType,
+    RPC_AGENT_TOOLS,
     tool::{Approval, Placement},
 };
-use e2e::{Person, Stage, fixtures::School};
 use server::{posture::Auth, tools::Handlers};
 use std::fmt::Write;
-
-/// The seeded people of a school, by how their addresses begin; the second campus has a teacher of its own in each.
-pub(super) const PEOPLE: &[&str] = &[
-    "admin",
-    "head",
-    "clerk",
-    "class.teacher",
-    "subject.teacher",
-    "dos",
-    "both.hats",
-    SECOND,
-    "newcomer",
-    "left",
-];
-const SECOND: &str = "(second campus).teacher";
-const OPERATOR: &str = "platform@operator.example";
 
 /// What each tool is.
 pub(super) fn tools() -> String {
@@ -64,75 +47,6 @@ fn posture(auth: Auth) -> String {
         Auth::Casl { action, resource } => format!("{action} {resource}"),
         Auth::Relationship { .. } => "relationship".to_owned(),
     }
-}
-
-/// Whom each tool lets in, of the people of a school and its operator, when they call its example in a turn of the whole school.
-pub(super) async fn people_by_tools(school: &School) -> String {
-    let second = format!("{}.teacher", school.second_campus);
-    let emails = PEOPLE
-        .iter()
-        .map(|who| school.email(if *who == SECOND { &second } else { who }));
-    let mut columns = Vec::new();
-    let mut stage = Stage::new().await;
-    for email in emails.chain([OPERATOR.to_owned()]) {
-        columns.push(column(&stage, school, &email).await);
-        // whatever took effect is not for the next person to find
-        if stage.audit_rows().await > 0 {
-            stage.finish().await;
-            stage = Stage::new().await;
-        }
-    }
-    stage.finish().await;
-    let head: Vec<String> = ["tool"]
-        .iter()
-        .chain(PEOPLE)
-        .chain(&["operator"])
-        .map(ToString::to_string)
-        .collect();
-    let rows: Vec<Vec<String>> = RPC_AGENT_TOOLS
-        .iter()
-        .enumerate()
-        .map(|(at, tool)| {
-            let cells = columns.iter().map(|column: &Vec<String>| column[at].clone());
-            std::iter::once(tool.definition.name.to_owned()).chain(cells).collect()
-        })
-        .collect();
-    table(&head, &rows)
-}
-
-/// What one person gets of each tool, in the registry's order.
-async fn column(stage: &Stage, school: &School, email: &str) -> Vec<String> {
-    match stage.try_person(email, None).await {
-        Ok(person) => cells(stage, &person, school).await,
-        Err(_) => vec!["no turn".to_owned(); RPC_AGENT_TOOLS.len()],
-    }
-}
-
-async fn cells(stage: &Stage, person: &Person, school: &School) -> Vec<String> {
-    let mut cells = vec![String::new(); RPC_AGENT_TOOLS.len()];
-    let deletes = |tool: &RpcTool| tool.definition.event.verb() == "delete";
-    let mut order: Vec<usize> = (0..RPC_AGENT_TOOLS.len()).collect();
-    // what is deleted cannot be shown to the tools after it
-    order.sort_by_key(|at| deletes(&RPC_AGENT_TOOLS[*at]));
-    for at in order {
-        let tool = &RPC_AGENT_TOOLS[at];
-        let result = stage.call(person, tool.definition.name, school.example(tool)).await;
-        cells[at] = match result {
-            contract::AgentToolResult::Data { .. } => "yes".to_owned(),
-            contract::AgentToolResult::Error { error } if error.starts_with("Permission denied") => "–".to_owned(),
-            contract::AgentToolResult::Error { error } if error.ends_with("not found.") => "sees none".to_owned(),
-            contract::AgentToolResult::Error { error } => {
-                assert_eq!(
-                    person.identity.user_type,
-                    UserType::PlatformAdmin,
-                    "{}: {error}",
-                    tool.definition.name
-                );
-                "needs a school".to_owned()
-            }
-        };
-    }
-    cells
 }
 
 /// A table in Markdown.
