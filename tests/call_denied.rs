@@ -35,6 +35,9 @@ async fn leaves_no_row() {
     stage.finish().await;
 }
 
+/// What is wrong with a call.
+type Change = fn(&mut server::execute::Incoming, &e2e::Person);
+
 #[tokio::test]
 async fn without_a_grant_for_exactly_this_identity() {
     let stage = Stage::new().await;
@@ -45,7 +48,7 @@ async fn without_a_grant_for_exactly_this_identity() {
         change(&mut call, &clerk);
         stage.pipeline().execute(call)
     };
-    let cases: [(fn(&mut server::execute::Incoming, &e2e::Person), &str); 3] = [
+    let cases: [(Change, &str); 3] = [
         (|call, _| call.grant = None, "carries no turn grant"),
         (
             |call, clerk| call.grant = Some(clerk.grant.clone()),
