@@ -57,7 +57,7 @@ struct Arguments {
     /// How many seconds to wait in all for others to leave the machine alone
     #[arg(long, default_value_t = 0)]
     patience: u64,
-    /// Only drives ours, each event for so many seconds, and says which processes: for a profiler
+    /// Only drives ours, each event for so many seconds; says which processes, for a profiler, and what the database did
     #[arg(long, value_name = "SECONDS")]
     hold: Option<u64>,
     /// What `cargo bench` adds
@@ -109,9 +109,9 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         .context("the workspace's folder")?;
     let begin = Instant::now();
     let size = if arguments.quick { Size::QUICK } else { Size::FULL };
-    let stand = Stand::start(root, arguments.server.clone(), arguments.peers.clone())?;
+    let mut stand = Stand::start(root, arguments.server.clone(), arguments.peers.clone())?;
     if let Some(seconds) = arguments.hold {
-        return hold(&stand, Duration::from_secs(seconds));
+        return hold(&mut stand, Duration::from_secs(seconds));
     }
     let ours_alone = OursAlone::measure(&stand)?;
     eprint!("{}", ours_alone.markdown());
@@ -133,8 +133,9 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Drives ours with 16 in flight.
-fn hold(stand: &Stand, limit: Duration) -> anyhow::Result<()> {
+/// Drives ours with 16 in flight, and says what the database did.
+fn hold(stand: &mut Stand, limit: Duration) -> anyhow::Result<()> {
+    stand.count_statements()?;
     let (serving, people) = (
         stand.start_contestant(Contestant::Ours)?,
         stand.people(Contestant::Ours)?,
@@ -148,8 +149,10 @@ fn hold(stand: &Stand, limit: Duration) -> anyhow::Result<()> {
             limit,
             ..load_of(event, 16, usize::MAX)
         };
+        stand.statements(1)?;
         let outcome = driver.run(&serving.route, &people, load)?;
-        eprintln!("           {} calls, {} errors", outcome.calls, outcome.errors.len());
+        println!("{}: {} calls, {} errors", event.as_str(), outcome.calls, outcome.errors.len());
+        println!("{}", stand.statements(outcome.calls)?);
     }
     Ok(())
 }

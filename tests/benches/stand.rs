@@ -88,11 +88,42 @@ impl Stand {
             postmaster: 0,
             broker,
         };
-        let folder = stand.sql("postgres", &["SHOW data_directory"])?;
-        let lock = std::fs::read_to_string(Path::new(&folder).join("postmaster.pid"))?;
-        stand.postmaster = lock.lines().next().unwrap_or_default().trim().parse()?;
+        stand.find_postmaster()?;
         stand.fill()?;
         Ok(stand)
+    }
+
+    fn find_postmaster(&mut self) -> anyhow::Result<()> {
+        let folder = self.sql("postgres", &["SHOW data_directory"])?;
+        let lock = std::fs::read_to_string(Path::new(&folder).join("postmaster.pid"))?;
+        self.postmaster = lock.lines().next().unwrap_or_default().trim().parse()?;
+        Ok(())
+    }
+
+    /// From now on the database counts statements, which costs it a little.
+    pub(crate) fn count_statements(&mut self) -> anyhow::Result<()> {
+        let library = "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'";
+        self.sql("postgres", &[library])?;
+        self.postgres.restart()?;
+        self.find_postmaster()?;
+        let plans = "ALTER SYSTEM SET pg_stat_statements.track_planning = on";
+        self.sql("postgres", &[plans, "SELECT pg_reload_conf()"])?;
+        self.sql(OURS, &["CREATE EXTENSION pg_stat_statements"]).map(drop)
+    }
+
+    /// What the database did in so many calls since it was last asked, the dearest first: how often a call each statement was
+    /// run and planned, and the microseconds a call of planning and of running it.
+    pub(crate) fn statements(&self, calls: usize) -> anyhow::Result<String> {
+        let query = format!(
+            "SELECT format('%s run  %s planned  %s + %s µs  %s', round(calls / {calls}.0, 2), round(plans / {calls}.0, 2),
+                           round((total_plan_time * 1000 / {calls})::numeric, 1), round((total_exec_time * 1000 / {calls})::numeric, 1),
+                           left(regexp_replace(query, '\s+', ' ', 'g'), 100))
+               FROM pg_stat_statements WHERE userid = 'school_app'::regrole
+              ORDER BY total_plan_time + total_exec_time DESC LIMIT 12"
+        );
+        let statements = self.sql(OURS, &[&query])?;
+        self.sql(OURS, &["SELECT pg_stat_statements_reset()"])?;
+        Ok(statements)
     }
 
     fn fill(&self) -> anyhow::Result<()> {

@@ -27,11 +27,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What may be said of a write that was not done, or of which nobody knows. Anything else would be about the write itself, and
 /// wrong: a name that is taken already, for one, was taken by the same write.
-const EXCUSES: [&str; 5] = [
+const EXCUSES: [&str; 6] = [
     "infrastructure issue",
     "That action could not be completed.",
     "The time for this call has run out.",
     "The time for this call ran out while it was carried out.",
+    "This action may or may not have been carried out.",
     "This call was tried several times and never ended.",
 ];
 

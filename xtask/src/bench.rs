@@ -14,7 +14,7 @@ pub(crate) struct Options {
     /// How many seconds to wait in all for other processes to leave the machine alone
     #[arg(long, default_value_t = 0)]
     patience: u64,
-    /// Only drives ours, each event for so many seconds, and says which processes: for a profiler
+    /// Only drives ours, each event for so many seconds; says which processes, for a profiler, and what the database did
     #[arg(long, value_name = "SECONDS")]
     hold: Option<u64>,
 }
