@@ -1,6 +1,6 @@
 //! The only place that knows the database: pools, frames, and one file of statements a table.
 //!
-//! Every statement of a call runs on a [`Tx`], which is opened with its tenant and its access and cannot outlive its call. A
+//! Every statement of a call runs on a `Tx`, which is opened with its tenant and its access and cannot outlive its call. A
 //! connection whose transaction did not end cleanly is closed, never handed to another call.
 
 pub(crate) mod academic_year;
