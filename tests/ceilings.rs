@@ -242,3 +242,38 @@ async fn a_move_is_between_campuses_of_the_mover() {
     data(move_to("newcomer", "main").await);
     stage.finish().await;
 }
+
+#[tokio::test]
+async fn whoever_makes_a_head_could_do_what_a_head_may() {
+    let stage = Stage::new().await;
+    let may_update = [
+        ("UPDATE", "DEPARTMENT", "allow", None),
+        ("READ", "DEPARTMENT", "allow", None),
+    ];
+    let person = with_rules(&stage, &may_update).await;
+    let lead = json!({"departmentId": HILLTOP.department_id(), "targetStaffId": HILLTOP.staff("moses.balikowa")});
+    let before = stage.snapshot().await;
+    let refused = error(stage.call(&person, "assign_department_head", lead.clone()).await);
+    assert_eq!(
+        refused,
+        "Permission denied: only a head of this department, or whoever may DELETE DEPARTMENT, may make somebody its head."
+    );
+    assert_eq!(stage.snapshot().await, before);
+    let may_delete = [("DELETE", "DEPARTMENT", "allow", None)];
+    stage.give_rules(&HILLTOP, "moses.balikowa", 71, &may_delete).await;
+    data(stage.call(&person, "assign_department_head", lead).await);
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn nobody_renames_an_account_that_has_left() {
+    let stage = Stage::new().await;
+    let head = stage.person(&HILLTOP.email("head")).await;
+    let rename = |who: &str| json!({"targetStaffId": HILLTOP.staff(who), "name": "Somebody Else"});
+    let before = stage.snapshot().await;
+    let refused = error(stage.call(&head, "update_staff_member", rename("left")).await);
+    assert_eq!(refused, "The name of that account is not this school's to change.");
+    assert_eq!(stage.snapshot().await, before);
+    data(stage.call(&head, "update_staff_member", rename("newcomer")).await);
+    stage.finish().await;
+}

@@ -38,3 +38,4 @@ mod shutdown;
 mod staff;
 mod teaching;
 mod texts;
+mod turns;

@@ -342,7 +342,7 @@ async fn take_no_cursor_that_they_did_not_give_out() {
                 "{tool} with {cut} characters of its own"
             );
         }
-        for odd in ["", &"A".repeat(501)] {
+        for odd in ["", &"A".repeat(4001)] {
             let refused = error(with(odd).await);
             assert!(refused.starts_with("Invalid tool arguments: cursor: "), "{refused}");
         }

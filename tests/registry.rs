@@ -1,4 +1,4 @@
-//! Guards over the registry: what the compiler cannot see of a tool. All but the last need no service.
+//! Guards over the registry: what the compiler cannot see of a tool. They need no service.
 
 mod schema;
 mod snapshot;

@@ -8,13 +8,22 @@ use super::{
 /// What each member may depend on of ours, and for the contract of others' too.
 const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("crates/contract", &[]),
-    ("crates/server", &["contract"]),
+    ("crates/broker-guard", &[]),
+    ("crates/server", &["broker-guard", "contract"]),
     // the demo model is what the worker's tests talk to
-    ("crates/worker", &["contract", "scripted-model"]),
+    ("crates/worker", &["broker-guard", "contract", "scripted-model"]),
     ("crates/scripted-model", &[]),
     ("xtask", &[]),
 ];
-const MEMBERS: &[&str] = &["contract", "server", "worker", "scripted-model", "xtask", "e2e"];
+const MEMBERS: &[&str] = &[
+    "broker-guard",
+    "contract",
+    "server",
+    "worker",
+    "scripted-model",
+    "xtask",
+    "e2e",
+];
 const OF_THE_CONTRACT: &[&str] = &[
     "chrono",
     "chrono-tz",
@@ -78,11 +87,14 @@ pub(super) fn the_contract(tree: &Tree) -> Findings {
 const HOMES: &[(&str, &str, &str)] = &[
     ("crates/server/src", "sqlx", "db"),
     ("crates/server/src", "lapin", "rpc"),
+    ("crates/server/src", "broker_guard", "rpc"),
     ("crates/server/src", "axum", "http"),
     ("crates/worker/src", "lapin", "rpc"),
+    ("crates/worker/src", "broker_guard", "rpc"),
     ("crates/worker/src", "async_openai", "model"),
     ("crates/worker/src", "reqwest", "model"),
     ("crates/worker/src", "sqlx", "nowhere"),
+    ("crates/scripted-model/src", "lapin", "nowhere"),
 ];
 
 pub(super) fn homes(tree: &Tree) -> Findings {

@@ -151,7 +151,12 @@ fn hold(stand: &mut Stand, limit: Duration) -> anyhow::Result<()> {
         };
         stand.statements(1)?;
         let outcome = driver.run(&serving.route, &people, load)?;
-        println!("{}: {} calls, {} errors", event.as_str(), outcome.calls, outcome.errors.len());
+        println!(
+            "{}: {} calls, {} errors",
+            event.as_str(),
+            outcome.calls,
+            outcome.errors.len()
+        );
         println!("{}", stand.statements(outcome.calls)?);
     }
     Ok(())

@@ -117,7 +117,7 @@ impl Stand {
         let query = format!(
             "SELECT format('%s run  %s planned  %s + %s µs  %s', round(calls / {calls}.0, 2), round(plans / {calls}.0, 2),
                            round((total_plan_time * 1000 / {calls})::numeric, 1), round((total_exec_time * 1000 / {calls})::numeric, 1),
-                           left(regexp_replace(query, '\s+', ' ', 'g'), 100))
+                           left(regexp_replace(query, '[[:space:]]+', ' ', 'g'), 100))
                FROM pg_stat_statements WHERE userid = 'school_app'::regrole
               ORDER BY total_plan_time + total_exec_time DESC LIMIT 12"
         );

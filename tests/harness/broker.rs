@@ -247,6 +247,11 @@ impl Peer {
         self.depth(&self.names.tools_dead_queue).await
     }
 
+    /// How many turns could not be taken.
+    pub async fn dead_turns(&self) -> u32 {
+        self.depth(&self.names.turns_dead_queue).await
+    }
+
     async fn depth(&self, queue: &str) -> u32 {
         let passive = QueueDeclareOptions {
             passive: true,

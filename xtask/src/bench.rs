@@ -1,8 +1,11 @@
 //! `cargo xtask bench`: builds ours and the peers, and measures them in turn.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use crate::cargo::{cargo, root, run};
+use anyhow::{Context as _, bail};
+
+use crate::cargo::{cargo, describe, root, run};
 use crate::peers;
 
 /// How it is measured.
@@ -27,21 +30,10 @@ pub(crate) fn bench(peers: Option<&Path>, options: &Options) -> anyhow::Result<(
     } else {
         eprintln!("peers      none: ours is measured alone, since there is no --peers");
     }
-    run(cargo(&[
-        "build",
-        "--release",
-        "--package",
-        "server",
-        "--package",
-        "benches",
-        "--bin",
-        "server",
-    ]))?;
-    let target = root().join("target");
-    let mut bench = cargo(&["bench", "--package", "benches", "--bench", "hop", "--"]);
+    let mut bench = Command::new(build()?);
     bench
         .arg("--server")
-        .arg(target.join("release/server"))
+        .arg(root().join("target/release/server"))
         .arg("--out")
         .arg(peers::folder())
         .args(["--patience", &options.patience.to_string()]);
@@ -55,4 +47,25 @@ pub(crate) fn bench(peers: Option<&Path>, options: &Options) -> anyhow::Result<(
         bench.arg("--peers").arg(peers::folder());
     }
     run(bench)
+}
+
+/// Builds the server and the benchmark of it from one state of the sources, and answers where the benchmark is.
+fn build() -> anyhow::Result<PathBuf> {
+    let packages = ["--package", "server", "--package", "benches"];
+    let targets = ["--bin", "server", "--bench", "hop"];
+    let format = "--message-format=json-render-diagnostics";
+    let mut build = cargo(&[&["build", "--release", format], &packages[..], &targets[..]].concat());
+    let words = describe(&build);
+    let output = build.stderr(Stdio::inherit()).output().context("starting cargo")?;
+    if !output.status.success() {
+        bail!("`{words}` failed ({})", output.status);
+    }
+    let messages = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
+    let of_hop = |line: &&str| line.contains(r#""kind":["bench"]"#);
+    let executable = messages
+        .lines()
+        .find(of_hop)
+        .and_then(|line| line.split_once(r#""executable":""#)?.1.split_once('"'));
+    let (path, _) = executable.context("cargo has not said where the benchmark is")?;
+    Ok(PathBuf::from(path))
 }

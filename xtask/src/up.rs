@@ -23,11 +23,12 @@ const POLL: Duration = Duration::from_millis(100);
 const INTERRUPT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Variables of the server and the worker that the second shell needs as the first one has them.
-const PASSED_ON: [&str; 5] = [
+const PASSED_ON: [&str; 6] = [
     "APP_DATABASE_URL",
     "PLATFORM_DATABASE_URL",
     "DIRECTORY_DATABASE_URL",
     "REQUIRE_GRANT",
+    "QUEUE_PREFIX",
     "LOG",
 ];
 

@@ -4,7 +4,7 @@ use crate::context::AgentRuntimeContext;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// How often a turn is tried before it is dead: each try may have called the model.
+/// How often a turn is delivered before it is dead. Only the first delivery is run; the others are answered, which can fail as well.
 pub const TURN_DELIVERY_LIMIT: i32 = 3;
 
 /// One turn, as the server dispatches it.

@@ -2,7 +2,10 @@
 
 use crate::{Script, ScriptedModel, config::Config};
 use anyhow::Context as _;
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -22,6 +25,7 @@ fn start() -> anyhow::Result<()> {
     let config = Config::from_env()?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(&config.log))
+        .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr);
     if config.log_json {
         builder.json().init();

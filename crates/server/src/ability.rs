@@ -9,7 +9,10 @@ use casbin::{CoreApi, DefaultModel, Enforcer, Model, function_map::OperatorFunct
 use contract::{Action, Resource};
 use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::LazyLock,
+};
 use uuid::Uuid;
 
 /// Rules are inserted in reverse, so casbin's first match is the last rule.
@@ -38,7 +41,7 @@ pub enum Verdict {
 }
 
 /// The rows that a rule is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// All of them.
     Always,
@@ -203,31 +206,60 @@ impl Ability {
         })
     }
 
-    /// Whether the caller holds all that a rule would give: nobody grants more than they have. A rule that forbids gives nothing.
+    /// Whether the caller holds all that a rule would give; see [`Ability::uncovered`].
     ///
     /// # Errors
     ///
     /// When the rule engine fails; to be taken as a no.
     pub fn covers(&self, rule: &Rule, school: &[Uuid]) -> Result<bool, ToolError> {
-        if rule.verdict == Verdict::Deny {
-            return Ok(true);
-        }
-        for &action in expand(rule.action, Action::Manage, Action::ALL) {
-            for &resource in expand(rule.resource, Resource::Any, Resource::ALL) {
-                let held = match rule.condition {
-                    Condition::Campus(campus) => self.can_on(action, resource, Some(campus))?,
-                    Condition::NoCampus => self.can_on(action, resource, None)?,
-                    Condition::Always => match self.campuses(action, resource, school)? {
-                        CampusRule::All => true,
-                        CampusRule::Only { campuses, and_none } => and_none && campuses.len() == school.len(),
-                    },
+        Ok(self.uncovered(std::slice::from_ref(rule), school)?.is_none())
+    }
+
+    /// The first of some rules that would give more than the caller holds: nobody grants more than they have. A rule that forbids
+    /// gives nothing, but takes something away; so it needs the right to manage roles wherever it reaches.
+    ///
+    /// Each question is asked once, however many rules ask it: a list of rules costs no more than the whole of rights.
+    ///
+    /// # Errors
+    ///
+    /// When the rule engine fails; to be taken as a no.
+    pub fn uncovered<'r>(&self, rules: &'r [Rule], school: &[Uuid]) -> Result<Option<&'r Rule>, ToolError> {
+        let mut answers = HashMap::new();
+        for rule in rules {
+            let (actions, resources) = match rule.verdict {
+                Verdict::Allow => (
+                    expand(rule.action, Action::Manage, Action::ALL),
+                    expand(rule.resource, Resource::Any, Resource::ALL),
+                ),
+                Verdict::Deny => (&[Action::Manage][..], &[Resource::Role][..]),
+            };
+            for question in pairs(actions, resources) {
+                let held = match answers.entry((question, rule.condition)) {
+                    Entry::Occupied(answer) => *answer.get(),
+                    Entry::Vacant(answer) => *answer.insert(self.holds(question, rule.condition, school)?),
                 };
                 if !held {
-                    return Ok(false);
+                    return Ok(Some(rule));
                 }
             }
         }
-        Ok(true)
+        Ok(None)
+    }
+
+    fn holds(
+        &self,
+        (action, resource): (Action, Resource),
+        condition: Condition,
+        school: &[Uuid],
+    ) -> Result<bool, ToolError> {
+        match condition {
+            Condition::Campus(campus) => self.can_on(action, resource, Some(campus)),
+            Condition::NoCampus => self.can_on(action, resource, None),
+            Condition::Always => Ok(match self.campuses(action, resource, school)? {
+                CampusRule::All => true,
+                CampusRule::Only { campuses, and_none } => and_none && campuses.len() == school.len(),
+            }),
+        }
     }
 
     /// An engine with just the rules that can matter to a question, which is what makes a fresh one cheap.
@@ -235,6 +267,13 @@ impl Ability {
         let relevant = self.rules.iter().rev().filter(|rule| rule.is_about(action, resource));
         Judge::new(relevant.map(Policy::of), action.as_str(), resource.as_str())
     }
+}
+
+/// Every action with every resource.
+fn pairs<'a>(actions: &'a [Action], resources: &'a [Resource]) -> impl Iterator<Item = (Action, Resource)> + 'a {
+    actions
+        .iter()
+        .flat_map(|&action| resources.iter().map(move |&resource| (action, resource)))
 }
 
 /// The one value, or all the values that the general one stands for (itself included).

@@ -253,6 +253,16 @@ fn connect(roles: &RoleUrls) -> anyhow::Result<Database> {
     Database::connect_lazily(roles).context("a database URL cannot be read")
 }
 
+/// A text of a model or of a row as a terminal may have it: lines stay lines, and whatever else steers a terminal is shown.
+fn harmless(text: &str) -> String {
+    let shown = |character: char| match character {
+        '\n' | '\t' => character.to_string(),
+        _ if character.is_control() => character.escape_unicode().to_string(),
+        _ => character.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
 fn print(line: &str) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }

@@ -159,7 +159,7 @@ impl Config {
         let roles = reader.roles();
         let amqp = reader.url("AMQP_URL", AMQP, None);
         let concurrency = reader.number("CONCURRENCY", 128, 1, 4096);
-        let topology = Topology::with_prefix(&(reader.lookup)("QUEUE_PREFIX").unwrap_or_default());
+        let topology = reader.topology();
         let ungranted = if reader.flag("REQUIRE_GRANT", true) {
             Ungranted::Refuse
         } else {
@@ -199,6 +199,8 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// A name on the broker has at most 255 bytes; this leaves room for ours, and is the worker's bound as well.
+const MAX_PREFIX_BYTES: usize = 100;
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
 const AMQP: &[&str] = &["amqp"];
 
@@ -282,6 +284,16 @@ impl<'a> Reader<'a> {
                 default
             }
         }
+    }
+
+    fn topology(&mut self) -> Topology {
+        let prefix = (self.lookup)("QUEUE_PREFIX").unwrap_or_default();
+        if prefix.len() > MAX_PREFIX_BYTES {
+            self.problems
+                .push(format!("QUEUE_PREFIX must have at most {MAX_PREFIX_BYTES} bytes"));
+            return Topology::default();
+        }
+        Topology::with_prefix(&prefix)
     }
 
     fn roles(&mut self) -> Option<RoleUrls> {
@@ -416,9 +428,10 @@ mod tests {
             ("CONCURRENCY", "0"),
             ("REQUIRE_GRANT", "maybe"),
             ("DB_POOL", "many"),
+            ("QUEUE_PREFIX", &"x".repeat(300)),
         ])
         .unwrap_err();
-        assert_eq!(error.0.len(), 4, "{error}");
+        assert_eq!(error.0.len(), 5, "{error}");
         let config = read(&[SECRET, DATABASE, BROKER, ("REQUIRE_GRANT", "false")]).unwrap();
         assert_eq!(config.ungranted, Ungranted::Admit);
     }

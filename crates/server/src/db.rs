@@ -185,9 +185,15 @@ impl Database {
         &self.operator
     }
 
-    /// A connection of the tenants' role outside any frame, where only what is no tenant's can be reached.
-    pub(crate) async fn outside(&self) -> DbResult<pool::Connection> {
-        Ok(self.app.get().await?)
+    /// A connection of the tenants' role outside any frame, where only what is no tenant's can be reached. A statement on it is
+    /// stopped after `limit`. It does not go back to its pool, where one that was given up could keep another call waiting.
+    pub(crate) async fn outside(&self, limit: Duration) -> DbResult<PgConnection> {
+        let mut connection = pool::Connection::take(self.app.get().await?);
+        let limit = statement_timeout(limit);
+        sqlx::raw_sql(AssertSqlSafe(format!("SET statement_timeout = {limit}")))
+            .execute(&mut connection)
+            .await?;
+        Ok(connection)
     }
 
     /// Whether the database answers each of the roles.
@@ -214,13 +220,18 @@ fn opening(tenant: Tenant, access: Access, limit: Duration) -> String {
         Access::Read => "BEGIN READ ONLY",
         Access::Write => "BEGIN",
     };
-    let limit = limit.as_millis().clamp(1, 3_600_000);
+    let limit = statement_timeout(limit);
     match tenant {
         Tenant::School(school) => {
             format!("{begin}; SET LOCAL statement_timeout = {limit}; SET LOCAL app.school_id = '{school}'")
         }
         Tenant::Unscoped => format!("{begin}; SET LOCAL statement_timeout = {limit}"),
     }
+}
+
+/// In milliseconds; 0 would be no limit.
+fn statement_timeout(limit: Duration) -> u128 {
+    limit.as_millis().clamp(1, 3_600_000)
 }
 
 /// One transaction. Dropped before it ended, it takes its connection with it: what the server still does on that connection can

@@ -49,13 +49,13 @@ pub enum DispatchError {
     #[error("several campuses are called {0}; name one by its id")]
     SeveralCampuses(String),
     /// The caller has no standing.
-    #[error("{0}")]
+    #[error(transparent)]
     Refused(#[from] ToolError),
     /// The database failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Database(#[from] DbError),
     /// The grant could not be made.
-    #[error("{0}")]
+    #[error(transparent)]
     Grant(#[from] serde_json::Error),
 }
 

@@ -5,7 +5,6 @@
 
 pub(crate) mod client;
 mod connection;
-mod guard;
 mod message;
 mod outgoing;
 mod topology;
@@ -39,6 +38,8 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
 /// How often a message is begun before it is dead: one that kills its server each time must not do so for ever.
 const MAX_TRIES: i32 = 3;
+/// How long forgetting a call's tries may keep its reply, and the next redelivered message, waiting.
+const FORGET_LIMIT: Duration = Duration::from_secs(1);
 const CONSUMER_TAG: &str = "agent-tools-server";
 
 /// Why serving ended, or never began.
@@ -240,19 +241,44 @@ impl Server {
     /// A message that was begun before. A try counts until it ends: one that is redelivered because another ended the process has
     /// done nothing wrong.
     async fn run_again(&self, incoming: Incoming) -> Result<AgentToolResult, Rejected> {
-        let _alone = self.redelivered.lock().await;
-        let (database, key) = (self.pipeline.database(), incoming.key.clone());
-        match tool_call::count_attempt(database, &key).await {
+        let deadline_ms = incoming.deadline_ms;
+        let Ok(_alone) = in_time(deadline_ms, self.redelivered.lock()).await else {
+            return Ok(AgentToolResult::error(ToolError::Expired.to_string()));
+        };
+        let key = incoming.key.clone();
+        match self.count_attempt(&key, deadline_ms).await {
             Ok(tries) if tries > MAX_TRIES => return Err(Rejected::new("tried too often", ToolError::TooManyTries)),
             Ok(_) => {}
-            Err(error) => return Ok(AgentToolResult::error(to_tool_error(&error.into(), "attempts"))),
+            Err(error) => return Ok(AgentToolResult::error(to_tool_error(&error, "attempts"))),
         }
         let result = self.pipeline.execute(incoming).await;
-        if let Err(error) = tool_call::forget_attempts(database, &key).await {
-            tracing::warn!(%error, "the tries of a call could not be forgotten");
-        }
+        self.forget_attempts(&key, deadline_ms).await;
         Ok(result)
     }
+
+    async fn count_attempt(&self, key: &str, deadline_ms: i64) -> Result<i32, ToolError> {
+        let limit = clock::left_until(deadline_ms).ok_or(ToolError::Expired)?;
+        let counted = tool_call::count_attempt(self.pipeline.database(), key, limit);
+        Ok(in_time(deadline_ms, counted).await??)
+    }
+
+    /// Tries that are not forgotten do no harm: their message is acked, and comes again only if that is lost.
+    async fn forget_attempts(&self, key: &str, deadline_ms: i64) {
+        // after the deadline nobody waits for the reply any more
+        let limit = clock::left_until(deadline_ms).map_or(FORGET_LIMIT, |left| left.min(FORGET_LIMIT));
+        let forgotten = tool_call::forget_attempts(self.pipeline.database(), key, limit);
+        match timeout(limit, forgotten).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the tries of a call could not be forgotten"),
+            Err(_) => tracing::warn!("the tries of a call could not be forgotten in time"),
+        }
+    }
+}
+
+/// Waits for something of a call that was not yet carried out, as long as its caller does.
+async fn in_time<T>(deadline_ms: i64, wait: impl Future<Output = T>) -> Result<T, ToolError> {
+    let left = clock::left_until(deadline_ms).ok_or(ToolError::Expired)?;
+    timeout(left, wait).await.map_err(|_| ToolError::Expired)
 }
 
 fn millis(duration: Duration) -> i64 {

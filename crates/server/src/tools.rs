@@ -302,7 +302,8 @@ impl Handlers {
     /// When a tool's schema is none; the guards over the registry find that first.
     pub fn of_registry() -> Result<Self, ToolError> {
         let mut handlers = Self(HashMap::new());
-        RpcAgentTools::bind(&mut handlers)?;
+        // named as the trait's, so that a tool without a handler is told by the trait's own words
+        <RpcAgentTools as Bind>::bind(&mut handlers)?;
         Ok(handlers)
     }
 
@@ -410,7 +411,7 @@ mod tests {
 
     #[test]
     fn problems_are_bounded() {
-        let many: Vec<Value> = (0..50).map(|_| json!({"action": "FLY", "resource": "STAFF"})).collect();
+        let many: Vec<Value> = (0..20).map(|_| json!({"action": "FLY", "resource": "STAFF"})).collect();
         let text = problems("create.department", json!({"name": "A", "permissions": many}));
         assert_eq!(text.matches("action").count(), MAX_PROBLEMS, "{text}");
         let text = problems("create.department", json!({"name": "A", "x".repeat(5000): 1}));

@@ -10,6 +10,7 @@ mod declare;
 mod link;
 mod pending;
 mod properties;
+mod redaction;
 mod turns;
 
 pub use turns::DRAIN_LIMIT;

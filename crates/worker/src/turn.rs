@@ -43,6 +43,8 @@ enum TurnError {
     NoAnswer,
     #[error("the model did not come to an end in {MAX_STEPS} steps")]
     StepBound,
+    #[error("the turn's calls and results are too long")]
+    TooLong,
     #[error("the turn's time is over")]
     TimeOver,
 }
@@ -58,6 +60,9 @@ impl TurnError {
             Self::StepBound => format!(
                 "I stopped after {MAX_STEPS} steps without coming to an answer. Please ask for less at once, or say it in other words."
             ),
+            Self::TooLong => {
+                "This became too much for one message. Please ask for less at once, or in smaller parts.".to_owned()
+            }
             Self::TimeOver => {
                 "There was not enough time to finish this. Please try again, or ask for less at once.".to_owned()
             }
@@ -157,8 +162,14 @@ impl<'a> Turn<'a> {
             }
             let calls = ids.make_unique(step, completion.calls);
             history.push_calls(completion.text.as_deref(), &calls);
+            if history.is_too_long() {
+                return Err(TurnError::TooLong);
+            }
             let results = self.run_calls(&calls).await;
             history.push_results(&calls, results);
+            if history.is_too_long() {
+                return Err(TurnError::TooLong);
+            }
         }
         Err(TurnError::StepBound)
     }

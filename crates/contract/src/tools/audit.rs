@@ -28,7 +28,7 @@ pub struct ListAuditEntries {
     /// Only before this moment.
     pub to: Option<DateTime<Utc>>,
     /// `nextCursor` of the page before.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 4000))]
     pub cursor: Option<String>,
     /// Rows a page, 50 unless told.
     pub limit: Option<PageLimit>,

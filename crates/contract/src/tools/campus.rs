@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields)]
 pub struct ListCampuses {
     /// `nextCursor` of the page before.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 4000))]
     pub cursor: Option<String>,
     /// Rows a page, 50 unless told.
     pub limit: Option<PageLimit>,

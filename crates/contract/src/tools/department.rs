@@ -18,7 +18,7 @@ pub struct ListDepartments {
     /// Only this campus. Ignored while working in one campus. Without it: every campus that the person may list.
     pub campus_id: Option<RequestedCampus>,
     /// `nextCursor` of the page before.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 4000))]
     pub cursor: Option<String>,
     /// Rows a page, 50 unless told.
     pub limit: Option<PageLimit>,
@@ -75,7 +75,7 @@ pub struct CreateDepartment {
     /// The campus it belongs to. Ignored while working in one campus; needed otherwise, unless the person works on one campus only.
     pub campus_id: Option<RequestedCampus>,
     /// What its members may do on its campus. Never more than the person asking may do.
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 20))]
     pub permissions: Option<Vec<Permission>>,
 }
 
@@ -107,7 +107,7 @@ pub struct UpdateDepartment {
     #[schemars(length(min = 1, max = 1000), regex(pattern = r"\S"))]
     pub description: Option<String>,
     /// What its members may do from now on, in place of what they could. Never more than the person asking may do.
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 20))]
     pub permissions: Option<Vec<Permission>>,
     /// Fields to empty.
     #[schemars(length(max = 1))]

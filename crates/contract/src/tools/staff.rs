@@ -15,7 +15,7 @@ use uuid::Uuid;
 #[serde(deny_unknown_fields)]
 pub struct ListStaff {
     /// `nextCursor` of the page before.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 4000))]
     pub cursor: Option<String>,
     /// Rows a page, 50 unless told.
     pub limit: Option<PageLimit>,
@@ -43,7 +43,7 @@ pub struct ListCampusStaff {
     /// The campus. Ignored while working in one campus; needed otherwise, unless the person works on one campus only.
     pub campus_id: Option<RequestedCampus>,
     /// `nextCursor` of the page before.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 4000))]
     pub cursor: Option<String>,
     /// Rows a page, 50 unless told.
     pub limit: Option<PageLimit>,

@@ -37,7 +37,7 @@ pub struct ListStreamRoster {
     /// The stream, from `list_my_classrooms`.
     pub stream_id: Uuid,
     /// `nextCursor` of the page before.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 4000))]
     pub cursor: Option<String>,
     /// Rows a page, 50 unless told.
     pub limit: Option<PageLimit>,

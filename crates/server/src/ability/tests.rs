@@ -120,9 +120,19 @@ fn nobody_covers_more_than_they_hold() {
             .covers(&rule(Allow, Action::Read, Resource::Staff, Always), SCHOOL)
             .unwrap()
     );
+    // what forbids takes something away, so it needs the right to manage roles where it reaches
     assert!(
-        clerk
-            .covers(&rule(Deny, Action::Manage, Resource::Any, Always), SCHOOL)
+        !clerk
+            .covers(&rule(Deny, Action::Read, Resource::Staff, Always), SCHOOL)
+            .unwrap()
+    );
+    assert!(
+        head.covers(&rule(Deny, Action::Read, Resource::Staff, Campus(HERE)), SCHOOL)
+            .unwrap()
+    );
+    assert!(
+        !head
+            .covers(&rule(Deny, Action::Read, Resource::Staff, Always), SCHOOL)
             .unwrap()
     );
     let admin = Ability::new(vec![everything]);

@@ -103,9 +103,9 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
     }
     match answer.outcome {
         TurnOutcome::Answer(text) => {
-            super::print(&text)?;
+            super::print(&super::harmless(&text))?;
             Ok(ExitCode::SUCCESS)
         }
-        TurnOutcome::Error(text) => bail!("{text}"),
+        TurnOutcome::Error(text) => bail!("{}", super::harmless(&text)),
     }
 }

@@ -11,10 +11,10 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// The database failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Database(#[from] DbError),
     /// A migration failed, or what was run before differs from what there is.
-    #[error("{0}")]
+    #[error(transparent)]
     Migration(#[from] sqlx::migrate::MigrateError),
     /// A role's URL is none.
     #[error("the URL of the role {0} cannot be read")]

@@ -57,6 +57,14 @@ pub(crate) async fn one(database: &Database, tenant: Tenant, id: Uuid) -> DbResu
     Ok(found)
 }
 
+/// The rows of a tenant whose ids come after one, the oldest of them first.
+pub(crate) async fn after(database: &Database, tenant: Tenant, id: Uuid, rows: i64) -> DbResult<Vec<TrailRow>> {
+    let mut tx = database.begin(tenant, Access::Read, LIMIT).await?;
+    let found = read_after(&mut tx, id, rows).await?;
+    tx.rollback().await?;
+    Ok(found)
+}
+
 async fn read(tx: &mut Tx, id: Option<Uuid>, rows: i64) -> DbResult<Vec<TrailRow>> {
     Ok(sqlx::query_as!(
         TrailRow,
@@ -77,10 +85,29 @@ async fn read(tx: &mut Tx, id: Option<Uuid>, rows: i64) -> DbResult<Vec<TrailRow
     .await?)
 }
 
+async fn read_after(tx: &mut Tx, id: Uuid, rows: i64) -> DbResult<Vec<TrailRow>> {
+    Ok(sqlx::query_as!(
+        TrailRow,
+        r#"SELECT a.id, a.created_at, s.slug AS school, c.name AS "campus?", a.actor_email AS actor, a.actor_type, a.action,
+                  a.resource_type, a.resource_id, a.event, a.door, a.turn_id, a.tool_call_id, a.arguments
+             FROM schools s
+             CROSS JOIN LATERAL (SELECT * FROM audit_log l
+                                  WHERE l.school_id = s.id AND l.id > $1
+                                  ORDER BY l.id LIMIT $2) a
+             LEFT JOIN campuses c ON c.school_id = a.school_id AND c.id = a.campus_id
+            ORDER BY a.id
+            LIMIT $2"#,
+        id,
+        rows
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}
+
 /// The advisory lock that makes writers announce their rows; the trigger of `audit_log` names the same number.
 const FOLLOWED: i64 = 7_165_905_771_442_992_641;
 /// How often the connection that holds the lock is asked whether it still does.
-const KEEP_ALIVE: Duration = Duration::from_secs(20);
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// How often to look whether the lock is held by now.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -117,7 +144,10 @@ async fn hold(pool: PgPool) -> DbResult<()> {
         .await?;
     loop {
         tokio::time::sleep(KEEP_ALIVE).await;
-        sqlx::query!("SELECT 1 AS one").fetch_one(&mut *connection).await?;
+        let asked = sqlx::query!("SELECT 1 AS one").fetch_one(&mut *connection);
+        tokio::time::timeout(LIMIT, asked)
+            .await
+            .map_err(|_| DbError::Unavailable(sqlx::Error::PoolTimedOut))??;
     }
 }
 

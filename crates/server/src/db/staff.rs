@@ -178,12 +178,16 @@ pub(crate) async fn details(tx: &mut Tx, id: Uuid, rows: &CampusRule) -> DbResul
     }))
 }
 
-/// Gives the account behind a profile another name.
-pub(crate) async fn rename(tx: &mut Tx, member: &StaffMember, name: &str) -> DbResult<()> {
-    let renamed = sqlx::query!("UPDATE users SET name = $2 WHERE id = $1", member.user_id, name)
-        .execute(tx.connection()?)
-        .await?;
-    one_row(renamed.rows_affected())
+/// Gives the account behind a profile another name; not an operator's, which is no school's. Answers whether it did.
+pub(crate) async fn rename(tx: &mut Tx, member: &StaffMember, name: &str) -> DbResult<bool> {
+    let renamed = sqlx::query!(
+        "UPDATE users SET name = $2 WHERE id = $1 AND type <> 'PLATFORM_ADMIN'",
+        member.user_id,
+        name
+    )
+    .execute(tx.connection()?)
+    .await?;
+    Ok(renamed.rows_affected() == 1)
 }
 
 /// Changes a profile.

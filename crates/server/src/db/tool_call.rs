@@ -5,6 +5,7 @@
 use super::{DbResult, Tenant, Tx};
 use serde_json::Value;
 use sqlx::types::Json;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A call's key, with what it was used for.
@@ -103,22 +104,22 @@ async fn earlier(tx: &mut Tx, event: &str, actor: Uuid, key: &str, digest: &[u8]
 
 /// Counts another try of a redelivered message, at once and on its own, so that the count outlives a crash. Answers how many
 /// tries that makes, this one included.
-pub(crate) async fn count_attempt(database: &super::Database, key: &str) -> DbResult<i32> {
+pub(crate) async fn count_attempt(database: &super::Database, key: &str, limit: Duration) -> DbResult<i32> {
     let attempts = sqlx::query_scalar!(
         "INSERT INTO delivery_attempts AS tried (key, attempts) VALUES ($1, 2)
          ON CONFLICT (key) DO UPDATE SET attempts = tried.attempts + 1, last_at = now()
          RETURNING attempts",
         key
     )
-    .fetch_one(&mut *database.outside().await?)
+    .fetch_one(&mut database.outside(limit).await?)
     .await?;
     Ok(attempts)
 }
 
 /// Forgets the tries of a message, one of which came to an end.
-pub(crate) async fn forget_attempts(database: &super::Database, key: &str) -> DbResult<()> {
+pub(crate) async fn forget_attempts(database: &super::Database, key: &str, limit: Duration) -> DbResult<()> {
     sqlx::query!("DELETE FROM delivery_attempts WHERE key = $1", key)
-        .execute(&mut *database.outside().await?)
+        .execute(&mut database.outside(limit).await?)
         .await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! One connection to the broker, with a time limit on everything that could wait for a silent peer.
 
-use super::{RpcError, guard};
+use super::RpcError;
 use lapin::{
     Channel, Connection, ConnectionProperties,
     options::{BasicQosOptions, ConfirmSelectOptions},
@@ -23,7 +23,7 @@ impl Link {
     /// Connects under a name that the broker's operators see.
     pub(super) async fn connect(url: &str, name: &str) -> Result<Self, RpcError> {
         let properties = ConnectionProperties::default().with_connection_name(name.to_owned().into());
-        let connection = within(guard::connect(url, properties)).await?;
+        let connection = within(broker_guard::connect(url, properties)).await?;
         Ok(Self { connection })
     }
 

@@ -1,6 +1,7 @@
 //! Reads a delivery: step 1, the packet. What cannot be read is rejected with a reason for operators and an error for the caller.
 
 use crate::{error::ToolError, idempotency::MAX_KEY_BYTES};
+use broker_guard::UNREADABLE_HEADER;
 use contract::envelope::{DEADLINE_HEADER, GRANT_HEADER, MAX_PACKET_BYTES, RequestPacket};
 use lapin::{
     BasicProperties,
@@ -8,9 +9,6 @@ use lapin::{
     types::{AMQPValue, FieldTable},
 };
 use serde_json::Value;
-
-/// Header in the place of properties that could not be read; set by the guard. Who sets it otherwise rejects only their own packet.
-pub(super) const UNREADABLE_HEADER: &str = "x-unreadable-properties";
 
 /// A packet that can be run.
 #[derive(Debug)]

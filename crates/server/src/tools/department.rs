@@ -23,6 +23,9 @@ use uuid::Uuid;
 
 const RESOURCE_TYPE: &str = "DEPARTMENT";
 const NOT_FOUND: ToolError = ToolError::NotFound("Department");
+const MAY_NOT_DELETE: &str = "only a head of this department, or whoever may DELETE DEPARTMENT, may delete it";
+const MAY_NOT_LEAD: &str =
+    "only a head of this department, or whoever may DELETE DEPARTMENT, may make somebody its head";
 
 impl ToolHandler for ListDepartments {
     type Output = Page<Department>;
@@ -106,7 +109,7 @@ impl ToolHandler for DeleteDepartment {
         let found = department::find(call.tx(), self.department_id, &rows)
             .await?
             .ok_or(NOT_FOUND)?;
-        may_delete(call, &found).await?;
+        answers_for(call, &found, MAY_NOT_DELETE).await?;
         department::delete(call.tx(), &found).await?;
         Ok(found)
     }
@@ -125,6 +128,8 @@ impl ToolHandler for AssignDepartmentHead {
         let found = department::find(call.tx(), self.department_id, &rows)
             .await?
             .ok_or(NOT_FOUND)?;
+        // a head may delete the department: nobody makes one who could not
+        answers_for(call, &found, MAY_NOT_LEAD).await?;
         let added = department::add_head(call.tx(), &found, self.target_staff_id).await?;
         if !added.on_staff {
             return Err(ToolError::NotFound("Staff member"));
@@ -140,40 +145,37 @@ impl ToolHandler for AssignDepartmentHead {
     }
 }
 
-/// The head of the department may delete it, and whoever may delete departments on its campus.
-async fn may_delete(call: &mut Call<'_>, found: &Department) -> Result<(), ToolError> {
-    if call
-        .ability()
-        .can_on(Action::Delete, Resource::Department, Some(found.campus_id))?
-    {
+/// A head of the department answers for it, and so does whoever may delete departments on its campus. To whoever may not even read
+/// it, it does not exist.
+async fn answers_for(call: &mut Call<'_>, found: &Department, refusal: &'static str) -> Result<(), ToolError> {
+    let may = |action| {
+        call.ability()
+            .can_on(action, Resource::Department, Some(found.campus_id))
+    };
+    let (may_delete, may_read) = (may(Action::Delete)?, may(Action::Read)?);
+    if may_delete {
         return Ok(());
     }
-    let actor = call.actor();
-    match actor.staff_id {
+    match call.actor().staff_id {
         Some(staff) if department::is_head(call.tx(), found, staff).await? => Ok(()),
-        _ => Err(ToolError::Forbidden(
-            "only a head of this department, or whoever may DELETE DEPARTMENT, may delete it",
-        )),
+        _ if may_read => Err(ToolError::Forbidden(refusal)),
+        _ => Err(NOT_FOUND),
     }
 }
 
 /// What members may do is never more than the actor may do on that campus.
 fn within_own(call: &Call<'_>, campus: Uuid, permissions: Vec<Permission>) -> Result<Vec<Permission>, ToolError> {
-    for permission in &permissions {
-        let rule = Rule {
-            action: permission.action,
-            resource: permission.resource,
-            verdict: Verdict::Allow,
-            condition: Condition::Campus(campus),
-        };
-        if !call.ability().covers(&rule, call.standing().campus_ids())? {
-            return Err(ToolError::Denied {
-                action: permission.action,
-                resource: permission.resource,
-            });
-        }
+    let rule = |permission: &Permission| Rule {
+        action: permission.action,
+        resource: permission.resource,
+        verdict: Verdict::Allow,
+        condition: Condition::Campus(campus),
+    };
+    let rules: Vec<Rule> = permissions.iter().map(rule).collect();
+    match call.ability().uncovered(&rules, call.standing().campus_ids())? {
+        None => Ok(permissions),
+        Some(&Rule { action, resource, .. }) => Err(ToolError::Denied { action, resource }),
     }
-    Ok(permissions)
 }
 
 fn name_taken(error: crate::db::DbError) -> ToolError {

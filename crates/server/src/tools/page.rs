@@ -1,10 +1,11 @@
 //! Pages: lists are cut by key and by size, and say whether more follow.
 
-use super::Call;
+use super::{Call, nul_in};
 use crate::error::ToolError;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use contract::{argument::PageLimit, envelope::MAX_REPLY_DATA_BYTES};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 /// What a page may hold besides its rows: the names of its members and the cursor.
 const OVERHEAD_BYTES: usize = 1024;
@@ -90,9 +91,12 @@ fn cut<T: Serialize, K: Serialize>(
 fn key_in<K: DeserializeOwned>(list: &str, cursor: &str) -> Result<K, ToolError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).unwrap_or_default();
     // a text in a cursor goes to the database like any other argument
-    let holds_nul = String::from_utf8_lossy(&bytes).contains("\\u0000");
-    let key = serde_json::from_slice(&bytes).ok();
-    key.filter(|(of, _): &(String, K)| of == list && !holds_nul)
+    let value = serde_json::from_slice(&bytes)
+        .ok()
+        .filter(|value| nul_in(value, "").is_none());
+    value
+        .and_then(|value: Value| serde_json::from_value(value).ok())
+        .filter(|(of, _): &(String, K)| of == list)
         .map(|(_, key)| key)
         .ok_or_else(|| ToolError::Invalid("cursor: not one that this list gave out".to_owned()))
 }
@@ -100,6 +104,11 @@ fn key_in<K: DeserializeOwned>(list: &str, cursor: &str) -> Result<K, ToolError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        db::{department::NameKey, teaching::RosterKey},
+        tools::Handlers,
+    };
+    use uuid::Uuid;
 
     const LIST: &str = "list.numbers";
 
@@ -147,5 +156,36 @@ mod tests {
             "another list's"
         );
         assert_eq!(key_in::<i32>(LIST, &encoded(r#"["list.numbers",7]"#)).unwrap(), 7);
+    }
+
+    /// The cursor of a list is one that its own schema takes and that leads back to its key.
+    fn comes_back<K: Serialize + DeserializeOwned>(list: &'static str, other_args: Value, key: impl Fn() -> K) {
+        let (page, _) = cut(list, vec![1, 2], limit(1), |_| key()).unwrap();
+        let cursor = page.next_cursor.unwrap();
+        let taken: K = key_in(list, &cursor).unwrap();
+        assert_eq!(
+            serde_json::to_value(taken).unwrap(),
+            serde_json::to_value(key()).unwrap()
+        );
+        let mut args = other_args;
+        args["cursor"] = cursor.as_str().into();
+        let handlers = Handlers::of_registry().unwrap();
+        let accepted = handlers.get(list).unwrap().arguments(args);
+        assert!(accepted.is_ok(), "{list}: {} characters", cursor.len());
+    }
+
+    #[test]
+    fn every_cursor_that_was_given_out_is_taken() {
+        for text in ["演", "🎭", "\u{1}", r"\u0000"] {
+            let name = |chars: usize| text.chars().cycle().take(chars).collect::<String>();
+            comes_back("list.departments", serde_json::json!({}), || {
+                NameKey(name(120), Uuid::max())
+            });
+            comes_back(
+                "list.stream_roster",
+                serde_json::json!({ "streamId": Uuid::max() }),
+                || RosterKey(name(200), name(200), Uuid::max()),
+            );
+        }
     }
 }

@@ -135,7 +135,12 @@ impl ToolHandler for UpdateStaffMember {
             may_move(call, &found, campus).await?;
         }
         if let Some(name) = &self.name {
-            staff::rename(call.tx(), &found, name).await?;
+            // an account that has left may be another school's, whose trail would say nothing of it
+            if !found.active || !staff::rename(call.tx(), &found, name).await? {
+                return Err(ToolError::Conflict(
+                    "The name of that account is not this school's to change.".to_owned(),
+                ));
+            }
         }
         if !change.is_none() {
             staff::update(call.tx(), &found, change)
@@ -228,12 +233,7 @@ fn gained(rules: &[RuleRow], from: Option<Uuid>, to: Uuid) -> Vec<Rule> {
 
 /// Nobody gives more than they hold.
 fn holds_all(call: &Call<'_>, rules: &[Rule]) -> Result<bool, ToolError> {
-    for rule in rules {
-        if !call.ability().covers(rule, call.standing().campus_ids())? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(call.ability().uncovered(rules, call.standing().campus_ids())?.is_none())
 }
 
 /// A platform admin may name any school's campus; only one of the person's own school can be stored.

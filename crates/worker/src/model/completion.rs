@@ -3,6 +3,9 @@
 use super::ModelError;
 use serde_json::Value;
 
+/// The most calls in one answer. A model makes a handful; thousands would outgrow the worker with their copies and results.
+const MAX_CALLS: usize = 64;
+
 /// What a model answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {
@@ -27,7 +30,7 @@ pub struct ToolCall {
 ///
 /// # Errors
 ///
-/// When there is no message in it.
+/// When there is no message in it, or more calls than [`MAX_CALLS`].
 pub(super) fn read(answer: &Value) -> Result<Completion, ModelError> {
     let Some(message) = answer
         .pointer("/choices/0/message")
@@ -35,13 +38,11 @@ pub(super) fn read(answer: &Value) -> Result<Completion, ModelError> {
     else {
         return Err(no_message(answer));
     };
-    let calls = message
-        .get("tool_calls")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(tool_call)
-        .collect();
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    if calls.is_some_and(|calls| calls.len() > MAX_CALLS) {
+        return Err(ModelError::Unreadable("it has too many calls"));
+    }
+    let calls = calls.into_iter().flatten().map(tool_call).collect();
     let text = message
         .get("content")
         .and_then(text)
@@ -147,6 +148,17 @@ mod tests {
             ]
         );
         assert!(message(&json!({"tool_calls": null, "content": "x"})).calls.is_empty());
+    }
+
+    #[test]
+    fn more_calls_than_a_model_makes_are_refused() {
+        let answer =
+            |calls| json!({"choices": [{"message": {"content": "x", "tool_calls": vec![json!({"id": "a"}); calls]}}]});
+        assert_eq!(read(&answer(MAX_CALLS)).unwrap().calls.len(), MAX_CALLS);
+        for calls in [MAX_CALLS + 1, 20_000] {
+            let error = read(&answer(calls)).unwrap_err();
+            assert!(matches!(error, ModelError::Unreadable(_)), "{calls}: {error}");
+        }
     }
 
     #[test]

@@ -192,7 +192,7 @@ async fn open(address: &AMQPUri, topology: &Topology, number: u64) -> Result<(Ar
     let connection = limited(
         CONNECT_LIMIT,
         "answer",
-        Connection::connect_uri(address.clone(), properties),
+        broker_guard::connect(address.clone(), properties),
     )
     .await?;
     if let Err(error) = declare::tools_exchange(&connection, topology).await {

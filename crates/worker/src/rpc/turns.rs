@@ -1,15 +1,19 @@
 //! Takes turns from their queue, has them run, answers and acknowledges them.
 //!
 //! A turn is acknowledged after its answer was handed to the broker. If the connection goes first, the turns under way are dropped here
-//! and come again, to this worker or another; the broker counts how often. What cannot be read is answered with an error where
-//! there is a reply address, and is always copied to the dead turns with the reason.
+//! and delivered again, to this worker or another; the broker counts how often. Such a turn is not run again but answered: nothing is
+//! kept of how far it came, the model would make its calls under new ids, and what was written could be written twice. What cannot be
+//! read is answered with an error where there is a reply address, and is always copied to the dead turns with the reason, without
+//! its grant.
 
 use super::{
     declare,
     link::{Link, LinkError, Session, limited, within},
     properties,
+    redaction::without_grant,
 };
 use crate::{tasks::backoff, turn::TurnRunner};
+use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::{DIRECT_REPLY_TO, MAX_PACKET_BYTES},
     topology::Topology,
@@ -33,18 +37,22 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// How long turns under way may take to end after the worker was told to stop. Those that do not are delivered again elsewhere.
+/// How long turns under way may take to end after the worker was told to stop. Those that do not are delivered again elsewhere,
+/// and answered as interrupted.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// The wait before turns are taken again on a connection that could not be used, doubled for each further time.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest such wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// How long the broker may take to confirm an answer. A blocked one may be free again before the turn would be run anew.
+/// How long the broker may take to confirm an answer. A blocked one may be free again before the turn would be given up.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(30);
 
 /// What a person reads when their message could not be read here.
 const UNREADABLE_TEXT: &str = "Your message could not be processed. Please tell whoever runs the system.";
+/// What a person reads whose turn was begun before, by a worker that did not come to its end.
+const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; \
+                                please check before you ask for it again.";
 /// What a person reads after a fault of ours.
 const FAULT_TEXT: &str = "Something went wrong while working on your message. Some of what you asked for may have been done; \
                           please check before you repeat it.";
@@ -206,27 +214,32 @@ async fn drain(desk: &Desk, mut at_work: JoinSet<Attended>) {
     if timeout(DRAIN_LIMIT, all_done).await.is_err() {
         tracing::warn!(
             left = at_work.len(),
-            "stopping with turns under way; they are delivered again"
+            "stopping with turns under way; they are answered as interrupted"
         );
     }
 }
 
 /// One delivery, from its body to its acknowledgement.
 async fn attend(delivery: Delivery, answers: Answers, runner: Arc<TurnRunner>) -> Attended {
-    let answer = match read(&delivery.data) {
-        Ok(message) => {
+    let answer = match plan(&delivery) {
+        Plan::Run(message) => {
             let turn_id = message.turn_id;
-            tracing::info!(turn = %turn_id, redelivered = delivery.redelivered, "a turn begins");
+            tracing::info!(turn = %turn_id, "a turn begins");
             let run = AssertUnwindSafe(runner.run(&message)).catch_unwind().await;
             run.unwrap_or_else(|_| {
                 tracing::error!(turn = %turn_id, "a turn panicked");
                 failed(turn_id, FAULT_TEXT)
             })
         }
-        Err(malformed) => {
+        Plan::Interrupted(turn_id) => {
+            tracing::warn!(turn = %turn_id, "a turn was interrupted, and is not run again");
+            failed(turn_id, INTERRUPTED_TEXT)
+        }
+        Plan::Bury(malformed) => {
             tracing::error!(reason = malformed.reason, "a turn that cannot be read");
             let properties = properties::of_dead_letter(&delivery.properties, &malformed.reason);
-            if !publish(&answers.channel, &answers.dead_queue, &delivery.data, properties).await {
+            let body = without_grant(&delivery.data);
+            if !publish(&answers.channel, &answers.dead_queue, &body, properties).await {
                 return Attended::Undelivered;
             }
             failed(malformed.turn_id, UNREADABLE_TEXT)
@@ -250,10 +263,33 @@ async fn attend(delivery: Delivery, answers: Answers, runner: Arc<TurnRunner>) -
     }
 }
 
+/// What is to be done about a delivery.
+enum Plan {
+    Run(Box<TurnMessage>),
+    /// It was begun before; only answered.
+    Interrupted(Uuid),
+    Bury(Malformed),
+}
+
 /// A message that is no turn.
 struct Malformed {
     turn_id: Uuid,
     reason: String,
+}
+
+fn plan(delivery: &Delivery) -> Plan {
+    let headers = delivery.properties.headers().as_ref();
+    if headers.is_some_and(|headers| headers.contains_key(UNREADABLE_HEADER)) {
+        return Plan::Bury(Malformed {
+            turn_id: Uuid::nil(),
+            reason: "its properties cannot be read".to_owned(),
+        });
+    }
+    match read(&delivery.data) {
+        Ok(message) if delivery.redelivered => Plan::Interrupted(message.turn_id),
+        Ok(message) => Plan::Run(Box::new(message)),
+        Err(malformed) => Plan::Bury(malformed),
+    }
 }
 
 fn read(body: &[u8]) -> Result<TurnMessage, Malformed> {
@@ -328,7 +364,35 @@ async fn publish(channel: &Channel, queue: &str, body: &[u8], properties: BasicP
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::tests::runtime;
+    use lapin::types::AMQPValue;
     use serde_json::json;
+
+    fn delivery(redelivered: bool, body: &Value) -> Delivery {
+        Delivery::mock(1, "".into(), "agent.turns".into(), redelivered, body.to_string().into())
+    }
+
+    fn turn(id: Uuid) -> Value {
+        let context = runtime(&json!({"mode": "school"})).context;
+        json!({"turnId": id, "grant": "live", "context": context.as_ref(), "message": "Hi", "deadlineMs": 1})
+    }
+
+    #[test]
+    fn a_turn_that_was_delivered_before_is_not_run_again() {
+        let id = Uuid::from_u128(7);
+        assert!(matches!(plan(&delivery(false, &turn(id))), Plan::Run(message) if message.turn_id == id));
+        assert!(matches!(plan(&delivery(true, &turn(id))), Plan::Interrupted(interrupted) if interrupted == id));
+        assert!(matches!(plan(&delivery(true, &json!({}))), Plan::Bury(_)));
+    }
+
+    #[test]
+    fn a_turn_whose_properties_cannot_be_read_is_buried() {
+        let mut unreadable = delivery(false, &turn(Uuid::from_u128(7)));
+        let mut headers = FieldTable::default();
+        headers.insert(UNREADABLE_HEADER.into(), AMQPValue::Boolean(true));
+        unreadable.properties = BasicProperties::default().with_headers(headers);
+        assert!(matches!(plan(&unreadable), Plan::Bury(malformed) if malformed.reason.contains("properties")));
+    }
 
     #[test]
     fn what_is_no_turn_says_why_without_quoting_it() {

@@ -7,24 +7,39 @@ use std::collections::HashSet;
 /// The longest id that is kept as the model wrote it: it becomes part of a key on the wire, which has room for 255 bytes.
 const MAX_ID_BYTES: usize = 128;
 
+/// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it again.
+const MAX_BYTES: usize = 1024 * 1024;
+
 /// The messages so far. Every call in it has its one result.
-pub(super) struct History(Vec<Value>);
+pub(super) struct History {
+    messages: Vec<Value>,
+    /// How much the calls and results hold; the first two messages are bounded by the packet that they came in.
+    bytes: usize,
+}
 
 impl History {
     pub(super) fn new(system: &str, person: &str) -> Self {
-        Self(vec![
+        let messages = vec![
             json!({"role": "system", "content": system}),
             json!({"role": "user", "content": person}),
-        ])
+        ];
+        Self { messages, bytes: 0 }
     }
 
     pub(super) fn messages(&self) -> &[Value] {
-        &self.0
+        &self.messages
+    }
+
+    /// Whether it holds more than may be kept, and the turn has to end.
+    pub(super) const fn is_too_long(&self) -> bool {
+        self.bytes > MAX_BYTES
     }
 
     /// What the model said and wants called. What is no JSON object goes back as an empty one: servers parse the arguments of the
     /// history, and some refuse the whole request over them. The model learns from the result what was wrong.
     pub(super) fn push_calls(&mut self, text: Option<&str>, calls: &[ToolCall]) {
+        let of_call = |call: &ToolCall| call.id.len() + call.name.len() + call.arguments.len();
+        self.bytes += text.map_or(0, str::len) + calls.iter().map(of_call).sum::<usize>();
         let calls: Vec<Value> = calls
             .iter()
             .map(|call| {
@@ -33,13 +48,14 @@ impl History {
                 json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
             })
             .collect();
-        self.0
+        self.messages
             .push(json!({"role": "assistant", "content": text, "tool_calls": calls}));
     }
 
     pub(super) fn push_results(&mut self, calls: &[ToolCall], results: Vec<String>) {
+        self.bytes += results.iter().map(String::len).sum::<usize>();
         let results = calls.iter().zip(results);
-        self.0
+        self.messages
             .extend(results.map(|(call, text)| json!({"role": "tool", "tool_call_id": call.id, "content": text})));
     }
 }

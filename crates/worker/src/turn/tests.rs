@@ -208,6 +208,29 @@ async fn a_model_in_circles_is_stopped() {
     );
 }
 
+#[tokio::test]
+async fn a_turn_that_outgrows_its_bound_is_stopped() {
+    let of_size = |bytes: usize| Reply::call("create_department", json!({"name": "x".repeat(bytes)}).to_string());
+    let growing = stage(Script::function(move |_| of_size(300 * 1024))).await;
+    let answer = growing.run("Create").await;
+    assert!(
+        error(&answer).contains("too much") && error(&answer).contains("may have been done"),
+        "{answer:?}"
+    );
+    assert_eq!(growing.server.requests().len(), 2);
+
+    let at_once = stage(Script::queue([of_size(1024 * 1024)])).await;
+    let answer = at_once.run("Create").await;
+    assert!(
+        error(&answer).contains("too much") && !error(&answer).contains("may have been done"),
+        "{answer:?}"
+    );
+    assert!(
+        at_once.calls.lock().unwrap().is_empty(),
+        "calls that are too long are not made"
+    );
+}
+
 /// fault 40
 #[tokio::test]
 async fn what_the_provider_says_stays_with_us() {

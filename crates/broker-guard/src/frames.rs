@@ -1,6 +1,6 @@
 //! Frames as they come from the broker: most are handed on as they are, those with texts of a sender are looked at.
 
-use super::super::message::UNREADABLE_HEADER;
+use super::UNREADABLE_HEADER;
 use std::io;
 
 /// Kind, channel and size.

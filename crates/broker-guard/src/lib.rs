@@ -2,9 +2,10 @@
 //!
 //! AMQP's texts and tables are bytes that the broker hands on as a sender wrote them. lapin ends the connection at a text that is not
 //! UTF-8, and its parser descends into nested tables until the stack ends, and the process with it. Either way the message stays
-//! unacked, comes again, and does it again: one packet would stop every server for good. So the stream between lapin and the
-//! broker is read here first, and [`frames`] puts readable properties in the place of such ones; the packet is then rejected
-//! like any other malformed one.
+//! unacked, comes again, and does it again: one packet would stop every process that takes it for good. So the stream between lapin and
+//! the broker is read here first, and readable properties are put in the place of such ones, with [`UNREADABLE_HEADER`] among them;
+//! the message is then rejected like any other malformed one. The server and the worker connect through [`connect`]; which messages
+//! there are, nothing here knows.
 
 mod frames;
 
@@ -18,7 +19,7 @@ use futures_util::{
     Stream,
     io::{AsyncRead, AsyncWrite},
 };
-use lapin::{Connection, ConnectionProperties};
+use lapin::{Connect, Connection, ConnectionProperties, tcp::OwnedTLSConfig};
 use std::{
     future::Future,
     io::{self, IoSlice, Read, Write},
@@ -32,10 +33,23 @@ use std::{
 /// How much is read at once: a frame of the usual largest size.
 const READ_BYTES: usize = 128 * 1024;
 
+/// Header in the place of properties that could not be read. Who sets it otherwise rejects only their own message.
+pub const UNREADABLE_HEADER: &str = "x-unreadable-properties";
+
 /// Connects to the broker behind the guard.
-pub(super) async fn connect(url: &str, properties: ConnectionProperties) -> Result<Connection, lapin::Error> {
+///
+/// # Errors
+///
+/// As lapin's own [`Connection::connect`].
+///
+/// # Panics
+///
+/// Outside a runtime of tokio.
+pub async fn connect(address: impl Connect, properties: ConnectionProperties) -> Result<Connection, lapin::Error> {
     let runtime = Runtime::new(Guarded(Tokio::current()));
-    Connection::connect_with_runtime(url, properties, runtime).await
+    address
+        .connect_with_config(properties, OwnedTLSConfig::default(), runtime)
+        .await
 }
 
 /// Tokio, but for the streams that it connects.

@@ -1,0 +1,117 @@
+//! A first turn, whole: a sentence by the operator's command, a worker with a model, tool calls through the broker, and the answer.
+
+use e2e::{
+    Stage,
+    fixtures::HILLTOP,
+    raw::{self, RawProperties},
+};
+use scripted_model::{Script, ScriptedModel};
+use std::process::Output;
+use tokio::{process::Command, sync::oneshot, task::JoinSet};
+
+/// A worker that runs in this process, with the demo model.
+struct Working {
+    stop: oneshot::Sender<()>,
+    task: JoinSet<()>,
+    _model: ScriptedModel,
+}
+
+impl Working {
+    async fn on(stage: &Stage) -> Self {
+        let model = ScriptedModel::start(Script::rules()).await.expect("the model listens");
+        let (url, variables) = (model.base_url(), stage.variables().clone());
+        let config = worker::Config::from_lookup(|name| match name {
+            "OPENAI_BASE_URL" => Some(url.clone()),
+            "MODEL" => Some("scripted-demo".to_owned()),
+            _ => variables.get(name).cloned(),
+        });
+        let config = config.expect("the worker's settings are right");
+        let (stop, stopped) = oneshot::channel();
+        let (ready, is_ready) = oneshot::channel();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            let ready = || drop(ready.send(()));
+            worker::run_with(config, stopped, ready)
+                .await
+                .expect("the worker ends in order");
+        });
+        is_ready.await.expect("the worker becomes ready");
+        Self {
+            stop,
+            task,
+            _model: model,
+        }
+    }
+
+    async fn stop(self) {
+        drop(self.stop);
+        self.task.join_all().await;
+    }
+}
+
+async fn ask(stage: &Stage, sentence: &str, who: &str) -> (bool, String) {
+    let output: Output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
+        .args(["ask", sentence, "--as", &HILLTOP.email(who)])
+        .env_clear()
+        .envs(stage.variables())
+        .output()
+        .await
+        .expect("the command runs");
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    (output.status.success(), text)
+}
+
+#[tokio::test]
+async fn of_a_sentence_makes_a_department_and_its_audit_row() {
+    let stage = Stage::new().await;
+    let (server, worker) = (stage.serve().await, Working::on(&stage).await);
+    let before = stage.count("SELECT count(*) FROM departments").await;
+
+    let (_, refused) = ask(&stage, "Create a department called Dance", "class.teacher").await;
+    assert!(refused.contains("may not CREATE DEPARTMENT"), "{refused}");
+    assert_eq!(stage.count("SELECT count(*) FROM departments").await, before);
+    assert_eq!(stage.audit_rows().await, 0);
+
+    let (answered, answer) = ask(&stage, "Create a department called Drama", "head").await;
+    assert!(
+        answered && answer.contains("[done] create_department") && answer.contains("Drama"),
+        "{answer}"
+    );
+    assert_eq!(stage.count("SELECT count(*) FROM departments").await, before + 1);
+    let row: (String, String, bool, bool) =
+        sqlx::query_as("SELECT actor_email, door, turn_id IS NOT NULL, tool_call_id LIKE 'call_%' FROM audit_log")
+            .fetch_one(&mut stage.owner().await)
+            .await
+            .expect("there is one row");
+    assert_eq!(row, (HILLTOP.email("head"), "chat".into(), true, true));
+
+    worker.stop().await;
+    server.stop().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn that_no_library_can_read_end_no_worker() {
+    let stage = Stage::new().await;
+    let (server, worker) = (stage.serve().await, Working::on(&stage).await);
+    let (broker, peer) = (&stage.config().broker, stage.peer().await);
+    let (url, queue) = (broker.amqp.reveal().to_owned(), broker.topology.turns_queue.clone());
+    let any = RawProperties::default;
+    for properties in [
+        any().headers(&raw::nested_tables(20_000)),
+        any().correlation_id(b"\xff\xfe"),
+    ] {
+        raw::publish(&url, ("", queue.as_bytes()), &properties, b"{}").await;
+    }
+    let (answered, answer) = ask(&stage, "List departments", "head").await;
+    assert!(answered && answer.contains("Sciences"), "{answer}");
+    assert_eq!(peer.dead_turns().await, 2);
+    worker.stop().await;
+    server.stop().await;
+    stage.finish().await;
+}
