@@ -3,9 +3,6 @@
 
 FROM rust:1.95-trixie AS build
 WORKDIR /source
-# Optimising across crates is done anew for each of the three programs: most of the build's time, for programs that mostly
-# wait for a database, a broker or a model.
-ENV CARGO_PROFILE_RELEASE_LTO=off
 COPY . .
 # The caches live in the engine, not in a layer: what is wanted leaves them by the copy at the end.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \

@@ -31,7 +31,7 @@ impl Working {
         let mut task = JoinSet::new();
         task.spawn(async move {
             let stopped = async { drop(stopped.await) };
-            let ready = || drop(ready.send(()));
+            let ready = || ready.send(()).expect("somebody waits for it");
             worker::run_with(config, stopped, ready)
                 .await
                 .expect("the worker ends in order");
