@@ -222,6 +222,7 @@ impl Connection {
                 self.input.extend_from_slice(self.chunk.get(..size).unwrap_or_default());
                 Ok(true)
             }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(false),
             Err(error) => Err(error).context("reading from the broker"),
         }
