@@ -11,7 +11,8 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::LazyLock,
+    fmt,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 use uuid::Uuid;
 
@@ -138,15 +139,64 @@ impl CampusRule {
     }
 }
 
+/// Resources that a call asks about. Rules about anything else say nothing in it, so they are not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Topics(u32);
+
+impl Topics {
+    /// None, beyond what rules about everything say.
+    pub const NONE: Self = Self(0);
+    /// All of them: for whoever gives rules to others, or shows them.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// One resource. Of everything, for what stands for everything.
+    #[must_use]
+    pub const fn of(resource: Resource) -> Self {
+        if matches!(resource, Resource::Any) {
+            Self::ALL
+        } else {
+            Self(1 << resource as u32)
+        }
+    }
+
+    /// These and others.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    const fn include(self, resource: Resource) -> bool {
+        self.0 & (1 << resource as u32) != 0
+    }
+
+    /// The words that rules about them are stored under; what stands for everything is always among them.
+    pub(crate) fn words(self) -> impl Iterator<Item = &'static str> {
+        let among = move |resource: &&Resource| **resource == Resource::Any || self.include(**resource);
+        Resource::ALL.iter().filter(among).map(|resource| resource.as_str())
+    }
+}
+
 /// What a caller may do. Made only inside a tenant frame.
 #[derive(Debug, Clone)]
 pub struct Ability {
     rules: Vec<Rule>,
+    topics: Topics,
+    asked: Asked,
 }
 
 impl Ability {
+    /// Of all the rules that somebody holds.
     pub(crate) const fn new(rules: Vec<Rule>) -> Self {
-        Self { rules }
+        Self::within(Topics::ALL, rules)
+    }
+
+    /// Of the rules about some resources. A question about another one is an error, not a no.
+    pub(crate) const fn within(topics: Topics, rules: Vec<Rule>) -> Self {
+        Self {
+            rules,
+            topics,
+            asked: Asked::new(),
+        }
     }
 
     /// The rules, in their order.
@@ -263,9 +313,53 @@ impl Ability {
     }
 
     /// An engine with just the rules that can matter to a question, which is what makes a fresh one cheap.
-    fn about(&self, action: Action, resource: Resource) -> Result<Judge, ToolError> {
-        let relevant = self.rules.iter().rev().filter(|rule| rule.is_about(action, resource));
-        Judge::new(relevant.map(Policy::of), action.as_str(), resource.as_str())
+    fn about(&self, action: Action, resource: Resource) -> Result<Arc<Judge>, ToolError> {
+        if resource != Resource::Any && !self.topics.include(resource) {
+            return Err(ToolError::Rules(format!(
+                "the rules about {resource} were not read; the tool must name it in `asks`"
+            )));
+        }
+        self.asked.judge((action, resource), || {
+            let relevant = self.rules.iter().rev().filter(|rule| rule.is_about(action, resource));
+            Judge::new(relevant.map(Policy::of), action.as_str(), resource.as_str())
+        })
+    }
+}
+
+/// The engines of the questions that this call asked, so that none is made twice. They end with the ability, and so with the call.
+struct Asked(Mutex<Vec<(Question, Arc<Judge>)>>);
+
+type Question = (Action, Resource);
+
+impl Asked {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn judge(
+        &self,
+        question: Question,
+        make: impl FnOnce() -> Result<Judge, ToolError>,
+    ) -> Result<Arc<Judge>, ToolError> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, judge)) = asked.iter().find(|(other, _)| *other == question) {
+            return Ok(Arc::clone(judge));
+        }
+        let judge = Arc::new(make()?);
+        asked.push((question, Arc::clone(&judge)));
+        Ok(judge)
+    }
+}
+
+impl Clone for Asked {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asked")
     }
 }
 
@@ -328,6 +422,8 @@ pub(crate) struct Judge {
     engine: Option<Enforcer>,
     action: String,
     resource: String,
+    /// What was answered about rows of a campus, or of none.
+    rows: Mutex<HashMap<Option<Uuid>, bool>>,
 }
 
 impl Judge {
@@ -349,6 +445,7 @@ impl Judge {
             engine,
             action: action.to_owned(),
             resource: resource.to_owned(),
+            rows: Mutex::new(HashMap::new()),
         })
     }
 
@@ -359,7 +456,11 @@ impl Judge {
 
     /// Asks about a row of this campus, or of none.
     fn decide_row(&self, campus: Option<Uuid>) -> Result<bool, ToolError> {
-        self.decide_on(Some(&json!({"campusId": campus})))
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        match rows.entry(campus) {
+            Entry::Occupied(answer) => Ok(*answer.get()),
+            Entry::Vacant(answer) => Ok(*answer.insert(self.decide_on(Some(&json!({"campusId": campus})))?)),
+        }
     }
 
     pub(crate) fn decide_on(&self, object: Option<&Value>) -> Result<bool, ToolError> {

@@ -7,6 +7,7 @@ use crate::{
     },
     error::ToolError,
     grant::Caller,
+    idempotency::Claim,
     posture::AuditSubject,
     standing::Standing,
 };
@@ -38,7 +39,7 @@ pub(crate) struct Act<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) standing: &'a Standing,
     pub(crate) event: Event,
-    pub(crate) key: &'a str,
+    pub(crate) claim: &'a Claim<'a>,
     pub(crate) arguments: &'a Value,
 }
 
@@ -57,15 +58,16 @@ pub(crate) async fn audit_tool_write(
         caller,
         standing,
         event,
-        key,
+        claim,
         arguments,
     } = act;
+    let key = claim.key();
     let actor = &standing.actor;
     let turn_id = caller.turn_id().map(|turn| turn.to_string());
     let tool_call_id = turn_id
         .as_ref()
-        .and_then(|turn| key.strip_prefix(turn.as_str())?.strip_prefix(':'))
-        .unwrap_or(key);
+        .and_then(|turn| key.text.strip_prefix(turn.as_str())?.strip_prefix(':'))
+        .unwrap_or(key.text);
     let entry = NewEntry {
         // a member of staff writes in their own school, whatever a handler says; the policy of the table holds it to that
         school_id: actor.school_id.unwrap_or(written.subject.school_id),

@@ -21,7 +21,10 @@ pub(crate) mod teaching;
 pub(crate) mod tool_call;
 pub(crate) mod turn_context;
 
-use crate::config::{RoleUrls, Secret};
+use crate::{
+    ability::Topics,
+    config::{RoleUrls, Secret},
+};
 use facts::FactsRow;
 use pool::Pool;
 use sqlx::{
@@ -30,6 +33,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
 use std::{str::FromStr, time::Duration};
+use tool_call::EarlierCall;
 use uuid::Uuid;
 
 /// How long a call waits for a connection; less than any caller's deadline, so that it learns of it.
@@ -82,6 +86,8 @@ impl From<sqlx::Error> for DbError {
         let constraint = || database.constraint().unwrap_or_default().to_owned();
         match database.code().as_deref() {
             Some("40001" | "40P01") => Self::Transient(error),
+            // the key was taken by somebody who does not lock it: run again, it finds what they did
+            Some("23505") if tool_call::is_key(database.constraint()) => Self::Transient(error),
             Some("23505") => Self::Duplicate {
                 constraint: constraint(),
             },
@@ -109,11 +115,23 @@ pub(crate) enum Tenant {
 
 /// What a frame may do; the database holds it to that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum Access<'a> {
     /// `READ ONLY`.
     Read,
-    /// Everything that the role may.
-    Write,
+    /// Everything that the role may, as the only call of the tenant under this key.
+    Write {
+        /// The idempotency key.
+        key: &'a str,
+    },
+}
+
+/// How a frame is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening<'a> {
+    pub(crate) tenant: Tenant,
+    pub(crate) access: Access<'a>,
+    /// A statement in the frame is stopped after this long.
+    pub(crate) limit: Duration,
 }
 
 /// The pools: one for each role that the server connects as.
@@ -142,22 +160,31 @@ impl Database {
         })
     }
 
-    /// Opens a frame: one transaction, of one tenant. A statement in it is stopped after `limit`.
-    pub(crate) async fn begin(&self, tenant: Tenant, access: Access, limit: Duration) -> DbResult<Tx> {
-        Ok(self.open(tenant, &opening(tenant, access, limit)).await?.0)
+    /// Opens a frame for reading: one transaction, of one tenant. A statement in it is stopped after `limit`.
+    pub(crate) async fn begin(&self, tenant: Tenant, limit: Duration) -> DbResult<Tx> {
+        let opening = Opening {
+            tenant,
+            access: Access::Read,
+            limit,
+        };
+        Ok(self.open(tenant, &opening.statements()).await?.0)
     }
 
-    /// Opens the frame of a call, and reads the caller's facts in the same round trip.
+    /// Opens the frame of a call. In the same round trip the key of a write is taken, what was done under it before is looked up,
+    /// and then, as nothing is waited for any more, the caller's facts are read.
     pub(crate) async fn begin_call(
         &self,
-        tenant: Tenant,
-        access: Access,
-        limit: Duration,
+        opening: Opening<'_>,
         sub: Uuid,
-    ) -> DbResult<(Tx, Option<FactsRow>)> {
-        let statements = format!("{}; {}", opening(tenant, access, limit), facts::execute(sub));
-        let (tx, rows) = self.open(tenant, &statements).await?;
-        Ok((tx, facts::read(&rows)?))
+        topics: Topics,
+    ) -> DbResult<(Tx, Option<FactsRow>, Option<EarlierCall>)> {
+        let mut statements = opening.statements();
+        if let Access::Write { key } = opening.access {
+            statements.extend(["; ", &tool_call::take_key(opening.tenant, key)]);
+        }
+        statements.extend(["; ", &facts::execute(sub, topics)]);
+        let (tx, rows) = self.open(opening.tenant, &statements).await?;
+        Ok((tx, facts::read(&rows)?, tool_call::read_earlier(&rows)?))
     }
 
     async fn open(&self, tenant: Tenant, statements: &str) -> DbResult<(Tx, Vec<PgRow>)> {
@@ -199,7 +226,9 @@ impl Database {
     /// Whether the database answers each of the roles.
     pub(crate) async fn check(&self) -> DbResult<()> {
         for pool in [&self.app, &self.platform] {
-            facts::check(&mut *pool.get().await?).await?;
+            let mut connection = pool.get().await?;
+            facts::check(&mut connection).await?;
+            tool_call::check(&mut connection).await?;
         }
         sqlx::query!("SELECT 1 AS one").fetch_one(&self.directory).await?;
         Ok(())
@@ -214,18 +243,20 @@ impl Database {
     }
 }
 
-/// What opens a frame. The values are a number and hexadecimal digits.
-fn opening(tenant: Tenant, access: Access, limit: Duration) -> String {
-    let begin = match access {
-        Access::Read => "BEGIN READ ONLY",
-        Access::Write => "BEGIN",
-    };
-    let limit = statement_timeout(limit);
-    match tenant {
-        Tenant::School(school) => {
-            format!("{begin}; SET LOCAL statement_timeout = {limit}; SET LOCAL app.school_id = '{school}'")
+impl Opening<'_> {
+    /// The values are a number and hexadecimal digits.
+    fn statements(&self) -> String {
+        let begin = match self.access {
+            Access::Read => "BEGIN READ ONLY",
+            Access::Write { .. } => "BEGIN",
+        };
+        let limit = statement_timeout(self.limit);
+        match self.tenant {
+            Tenant::School(school) => {
+                format!("{begin}; SET LOCAL statement_timeout = {limit}; SET LOCAL app.school_id = '{school}'")
+            }
+            Tenant::Unscoped => format!("{begin}; SET LOCAL statement_timeout = {limit}"),
         }
-        Tenant::Unscoped => format!("{begin}; SET LOCAL statement_timeout = {limit}"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! and grant. Called by the operator's commands and, later, by the HTTP doors; never by anything that a model wrote.
 
 use crate::{
-    ability::{Condition, Verdict},
+    ability::{Condition, Topics, Verdict},
     clock,
     db::{
         Access, Database, DbError, Tenant, Tx,
@@ -114,7 +114,7 @@ pub async fn mint(database: &Database, grants: &GrantKey, wanted: Wanted) -> Res
     let caller = grants
         .admit(identity.clone(), scope, Some(&grant))
         .map_err(ToolError::from)?;
-    let mut frame = in_tenant_scope(database, &caller, Access::Read, LIMIT).await?;
+    let mut frame = in_tenant_scope(database, &caller, Access::Read, LIMIT, Topics::ALL).await?;
     let context = context(&mut frame, &caller, details, run_mode, &account).await;
     frame.tx.rollback().await?;
     Ok(Minted {

@@ -6,10 +6,10 @@
 //!  3  admit           the turn's grant, for exactly this identity and scope
 //!  4  arguments       the tool's schema, then its type
 //!  5  tenant_of       no tenant → No school context for this user.
-//!  6  in_tenant_scope one transaction of that tenant, READ ONLY for a read
+//!  6  in_tenant_scope one transaction of that tenant, READ ONLY for a read, alone with its key for a write
 //!  7  rebuild         facts and ability, from the rows as they are now
 //!  8  auth.admit      the posture's gate
-//!  9  claim           a write's idempotency key: done before → the same reply
+//!  9  answered        a write's idempotency key: done before → the same reply
 //! 10                  approval, where a tool needs one (not yet: such tools run at once)
 //! 11  run             the handler
 //! 12  seal            one audit row and the reply, in the same transaction; commit
@@ -23,7 +23,8 @@ use crate::{
     db::{Access, Database, DbError, Tx},
     error::{Kind, ToolError, to_tool_error},
     grant::{Caller, GrantKey, own_key},
-    hooks, idempotency,
+    hooks,
+    idempotency::Claim,
     scope_context::describe_scope_context,
     standing::Standing,
     tenant::{Frame, in_tenant_scope, tenant_of},
@@ -120,11 +121,11 @@ impl Pipeline {
         own_key(&caller, &incoming.key)?;
         let arguments = handler.arguments(args)?;
         tenant_of(&caller)?;
-        let access = access_of(handler);
+        let access = access_of(handler, &incoming.key);
         let mut attempt = 1;
         loop {
             let limit = clock::left_until(incoming.deadline_ms).ok_or(ToolError::Expired)?;
-            let frame = in_tenant_scope(&self.database, &caller, access, limit).await?;
+            let frame = in_tenant_scope(&self.database, &caller, access, limit, arguments.topics()).await?;
             match self.attempt(frame, handler, &caller, &arguments, &incoming.key).await {
                 Err(error) if error.is_transient() && attempt < MAX_ATTEMPTS => attempt += 1,
                 result => return result,
@@ -143,7 +144,7 @@ impl Pipeline {
         key: &str,
     ) -> Result<AgentToolResult, ToolError> {
         match in_frame(&mut frame, handler, caller, arguments, key).await {
-            Ok(result) if access_of(handler) == Access::Write => {
+            Ok(result) if handler.tool.definition.event.is_mutating() => {
                 frame.tx.commit().await.map_err(commit_failed)?;
                 hooks::between_effect_and_reply().await;
                 Ok(result)
@@ -187,13 +188,12 @@ async fn in_frame(
 ) -> Result<AgentToolResult, ToolError> {
     let event = handler.tool.definition.event;
     let standing = Standing::rebuild(frame, caller)?;
-    let tx = &mut frame.tx;
     let admitted = handler.auth.admit(&standing)?;
-    if event.is_mutating()
-        && let Some(reply) = idempotency::claim(tx, caller, event, key, arguments.value()).await?
-    {
+    let claim = Claim::of(caller, event, key, arguments.value())?;
+    if let Some(reply) = claim.answered(frame.earlier.take())? {
         return Ok(reply);
     }
+    let tx = &mut frame.tx;
     let mut call = Call::new(&standing, caller.scope(), admitted, tx);
     hooks::in_handler(key);
     let Done { mut data, written } = handler.run(arguments, &mut call).await?;
@@ -206,7 +206,7 @@ async fn in_frame(
             caller,
             standing: &standing,
             event,
-            key,
+            claim: &claim,
             arguments: arguments.value(),
         };
         audit_tool_write(tx, act, written, &reply).await?;
@@ -237,9 +237,9 @@ fn identified(request: Value) -> Result<(AgentIdentity, AgentCallScope, Value), 
     Ok((identity, scope, request.remove("args").unwrap_or_default()))
 }
 
-fn access_of(handler: &Handler) -> Access {
+fn access_of<'a>(handler: &Handler, key: &'a str) -> Access<'a> {
     if handler.tool.definition.event.is_mutating() {
-        Access::Write
+        Access::Write { key }
     } else {
         Access::Read
     }

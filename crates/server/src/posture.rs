@@ -3,7 +3,7 @@
 //! The types are the checklist: a `casl` posture without a gate, a write without an audit descriptor, and a read with one cannot be
 //! written.
 
-use crate::{error::ToolError, standing::Standing};
+use crate::{ability::Topics, error::ToolError, standing::Standing};
 use contract::{
     Action, Resource,
     tool::{Read, Write},
@@ -138,6 +138,15 @@ impl Admitted {
 }
 
 impl Auth {
+    /// What the gate asks about, and what every call asks about: which campuses are open to its caller.
+    pub(crate) const fn topics(self) -> Topics {
+        let campuses = Topics::of(Resource::Campus);
+        match self {
+            Self::Casl { resource, .. } => Topics::of(resource).and(campuses),
+            Self::Relationship { .. } => campuses,
+        }
+    }
+
     /// Asks the gate. A relationship posture has none: its handler asserts.
     ///
     /// # Errors

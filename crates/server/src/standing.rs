@@ -2,7 +2,7 @@
 //! from the rules as they are, inside the frame of the call. Nothing here is ever kept for the next call.
 
 use crate::{
-    ability::{Ability, CampusRule, Condition, Rule, Verdict},
+    ability::{Ability, CampusRule, Condition, Rule, Topics, Verdict},
     db::facts::{CampusRow, FactsRow, RuleRow},
     error::ToolError,
     grant::Caller,
@@ -56,7 +56,7 @@ impl Standing {
         let row = frame.facts.take().ok_or(NOT_ACTIVE)?;
         let standing = match identity.user_type {
             UserType::PlatformAdmin => Self::of_operator(caller, row)?,
-            UserType::SchoolAdmin | UserType::Staff => Self::of_staff(caller, row)?,
+            UserType::SchoolAdmin | UserType::Staff => Self::of_staff(caller, row, frame.topics)?,
         };
         if let Some(pinned) = caller.scope().pinned()
             && !standing.open_campuses()?.includes(Some(pinned))
@@ -92,7 +92,7 @@ impl Standing {
         })
     }
 
-    fn of_staff(caller: &Caller, row: FactsRow) -> Result<Self, ToolError> {
+    fn of_staff(caller: &Caller, row: FactsRow, topics: Topics) -> Result<Self, ToolError> {
         let identity = caller.identity();
         let works_here = row.active && row.staff_active == Some(true) && row.school_id == identity.school_id;
         let is_who_it_says = row.user_type == identity.user_type.as_str() && row.staff_id == Some(identity.profile_id);
@@ -115,7 +115,7 @@ impl Standing {
         let campus_ids = row.campuses.iter().map(|campus| campus.id).collect();
         Ok(Self {
             actor,
-            ability: Ability::new(rules),
+            ability: Ability::within(topics, rules),
             campuses: row.campuses,
             campus_ids,
         })

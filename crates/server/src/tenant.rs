@@ -4,7 +4,8 @@
 //! neither gets no frame at all.
 
 use crate::{
-    db::{Access, Database, Tenant, Tx, facts::FactsRow},
+    ability::Topics,
+    db::{Access, Database, Opening, Tenant, Tx, facts::FactsRow, tool_call::EarlierCall},
     error::ToolError,
     grant::Caller,
 };
@@ -27,24 +28,37 @@ pub(crate) fn tenant_of(caller: &Caller) -> Result<Tenant, ToolError> {
     }
 }
 
-/// The frame of a call: its transaction, and the caller's facts as the rows said when it was opened.
+/// The frame of a call: its transaction, and what was read as it was opened.
 pub(crate) struct Frame {
     pub(crate) tx: Tx,
-    /// None where the tenant has no such account.
+    /// The caller's facts; none where the tenant has no such account.
     pub(crate) facts: Option<FactsRow>,
+    /// What the facts hold the rules of.
+    pub(crate) topics: Topics,
+    /// A write's key is this call's until the frame ends; the write that was done under it before, if one was.
+    pub(crate) earlier: Option<EarlierCall>,
 }
 
 /// Opens the frame of a call: one transaction, for reading only where the tool only reads.
 pub(crate) async fn in_tenant_scope(
     database: &Database,
     caller: &Caller,
-    access: Access,
+    access: Access<'_>,
     limit: Duration,
+    topics: Topics,
 ) -> Result<Frame, ToolError> {
-    let (tx, facts) = database
-        .begin_call(tenant_of(caller)?, access, limit, caller.identity().sub)
-        .await?;
-    Ok(Frame { tx, facts })
+    let opening = Opening {
+        tenant: tenant_of(caller)?,
+        access,
+        limit,
+    };
+    let (tx, facts, earlier) = database.begin_call(opening, caller.identity().sub, topics).await?;
+    Ok(Frame {
+        tx,
+        facts,
+        topics,
+        earlier,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod staff;
 mod teaching;
 
 use crate::{
-    ability::{Ability, CampusRule},
+    ability::{Ability, CampusRule, Topics},
     audit::Written,
     db::Tx,
     error::ToolError,
@@ -192,6 +192,12 @@ pub trait ToolHandler: AgentTool {
     /// By what authority it runs, and what it leaves in the audit log.
     const POSTURE: Posture<Self::Effect, Self::Output>;
 
+    /// What it asks of the caller's rights, beside its gate: of other resources than the gate's and campuses. Whoever gives rules to
+    /// others asks about all of them.
+    fn asks(&self) -> Topics {
+        Topics::NONE
+    }
+
     /// Does it.
     fn run(self, call: &mut Call<'_>) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
@@ -210,17 +216,25 @@ pub struct Handler {
     pub(crate) tool: &'static RpcTool,
     pub(crate) auth: Auth,
     validator: Validator,
-    parses: fn(&Value) -> Result<(), serde_json::Error>,
+    parses: fn(&Value) -> Result<Topics, serde_json::Error>,
     run: for<'a> fn(&'a Value, &'a mut Call<'_>) -> Running<'a>,
 }
 
 /// A tool's arguments, proven to fit its schema and its type.
 #[derive(Debug, Clone)]
-pub(crate) struct Arguments(Value);
+pub(crate) struct Arguments {
+    value: Value,
+    topics: Topics,
+}
 
 impl Arguments {
     pub(crate) const fn value(&self) -> &Value {
-        &self.0
+        &self.value
+    }
+
+    /// What a call with them asks about.
+    pub(crate) const fn topics(&self) -> Topics {
+        self.topics
     }
 }
 
@@ -246,21 +260,23 @@ impl Handler {
         if problems.is_empty() {
             problems.extend(nul_in(&args, ""));
         }
-        if problems.is_empty()
-            && let Err(error) = (self.parses)(&args)
-        {
-            problems.push(problem("", &error.to_string()));
-        }
         if problems.is_empty() {
-            Ok(Arguments(args))
-        } else {
-            Err(ToolError::Invalid(problems.join("; ")))
+            match (self.parses)(&args) {
+                Ok(asks) => {
+                    return Ok(Arguments {
+                        value: args,
+                        topics: self.auth.topics().and(asks),
+                    });
+                }
+                Err(error) => problems.push(problem("", &error.to_string())),
+            }
         }
+        Err(ToolError::Invalid(problems.join("; ")))
     }
 
     /// Step 11.
     pub(crate) fn run<'a>(&self, arguments: &'a Arguments, call: &'a mut Call<'_>) -> Running<'a> {
-        (self.run)(&arguments.0, call)
+        (self.run)(&arguments.value, call)
     }
 }
 
@@ -331,7 +347,7 @@ impl Handlers {
             tool,
             auth: T::POSTURE.auth(),
             validator,
-            parses: |args| T::deserialize(args).map(drop),
+            parses: |args| T::deserialize(args).map(|args| args.asks()),
             run: |args, call| Box::pin(run::<T>(args, call)),
         };
         self.0.insert(event, handler);

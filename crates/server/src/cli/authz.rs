@@ -2,7 +2,7 @@
 
 use super::Person;
 use crate::{
-    ability::{CampusRule, Condition, Rule, Verdict},
+    ability::{CampusRule, Condition, Rule, Topics, Verdict},
     config::Config,
     db::Access,
     dispatch::{self, DispatchError},
@@ -89,7 +89,7 @@ async fn standing(
     person: Person,
 ) -> Result<Standing, DispatchError> {
     let minted = dispatch::mint(database, grants, person.wants(Door::Operator, LIMIT)).await?;
-    let mut frame = in_tenant_scope(database, &minted.caller, Access::Read, LIMIT).await?;
+    let mut frame = in_tenant_scope(database, &minted.caller, Access::Read, LIMIT, Topics::ALL).await?;
     let standing = Standing::rebuild(&mut frame, &minted.caller);
     frame.tx.rollback().await.map_err(ToolError::from)?;
     Ok(standing?)

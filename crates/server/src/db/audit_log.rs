@@ -1,6 +1,6 @@
 //! The audit log: written by step 12 of `execute()`, read by `list.audit_entries`.
 
-use super::{DbResult, Tenant, Tx, one_row};
+use super::{DbResult, Tenant, Tx, one_row, tool_call::Key};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::types::Json;
@@ -26,12 +26,13 @@ pub(crate) struct NewEntry<'a> {
 
 /// Ends a write: stores the reply under its key and writes its audit row, in one statement, so that neither can be without the
 /// other.
-pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: &str, reply: &Value) -> DbResult<()> {
+pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: &Value) -> DbResult<()> {
     let written = match tx.tenant() {
         Tenant::School(school) => {
             sqlx::query!(
                 "WITH finished AS (
-                     UPDATE tool_calls SET reply = $16, finished_at = now() WHERE school_id = $14 AND key = $15 RETURNING key)
+                     INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest, reply, finished_at)
+                     VALUES ($14, $15, $10, $4, $18, $16, now()) RETURNING key)
                  INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
                                         resource_id, event, door, turn_id, tool_call_id, arguments)
                  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $17 FROM finished",
@@ -49,9 +50,10 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: &str, reply: &Va
                 entry.turn_id,
                 entry.tool_call_id,
                 school,
-                key,
+                key.text,
                 Json(reply) as _,
                 Json(entry.arguments) as _,
+                key.digest,
             )
             .execute(tx.connection()?)
             .await?
@@ -59,7 +61,8 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: &str, reply: &Va
         Tenant::Unscoped => {
             sqlx::query!(
                 "WITH finished AS (
-                     UPDATE operator_tool_calls SET reply = $15, finished_at = now() WHERE key = $14 RETURNING key)
+                     INSERT INTO operator_tool_calls (key, event, actor_sub, arguments_digest, reply, finished_at)
+                     VALUES ($14, $10, $4, $17, $15, now()) RETURNING key)
                  INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
                                         resource_id, event, door, turn_id, tool_call_id, arguments)
                  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $16 FROM finished",
@@ -76,9 +79,10 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: &str, reply: &Va
                 entry.door,
                 entry.turn_id,
                 entry.tool_call_id,
-                key,
+                key.text,
                 Json(reply) as _,
                 Json(entry.arguments) as _,
+                key.digest,
             )
             .execute(tx.connection()?)
             .await?

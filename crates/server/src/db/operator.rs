@@ -1,6 +1,6 @@
 //! The operator's view of the audit log: the newest rows, and those to come by LISTEN and NOTIFY.
 
-use super::{Access, Database, DbError, DbResult, Tenant, Tx};
+use super::{Database, DbError, DbResult, Tenant, Tx};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,7 +42,7 @@ pub(crate) struct Announced {
 
 /// The newest rows of a tenant, the oldest of them first.
 pub(crate) async fn newest(database: &Database, tenant: Tenant, rows: i64) -> DbResult<Vec<TrailRow>> {
-    let mut tx = database.begin(tenant, Access::Read, LIMIT).await?;
+    let mut tx = database.begin(tenant, LIMIT).await?;
     let mut found = read(&mut tx, None, rows).await?;
     tx.rollback().await?;
     found.reverse();
@@ -51,7 +51,7 @@ pub(crate) async fn newest(database: &Database, tenant: Tenant, rows: i64) -> Db
 
 /// One row, if the tenant may see it.
 pub(crate) async fn one(database: &Database, tenant: Tenant, id: Uuid) -> DbResult<Option<TrailRow>> {
-    let mut tx = database.begin(tenant, Access::Read, LIMIT).await?;
+    let mut tx = database.begin(tenant, LIMIT).await?;
     let found = read(&mut tx, Some(id), 1).await?.pop();
     tx.rollback().await?;
     Ok(found)
@@ -59,7 +59,7 @@ pub(crate) async fn one(database: &Database, tenant: Tenant, id: Uuid) -> DbResu
 
 /// The rows of a tenant whose ids come after one, the oldest of them first.
 pub(crate) async fn after(database: &Database, tenant: Tenant, id: Uuid, rows: i64) -> DbResult<Vec<TrailRow>> {
-    let mut tx = database.begin(tenant, Access::Read, LIMIT).await?;
+    let mut tx = database.begin(tenant, LIMIT).await?;
     let found = read_after(&mut tx, id, rows).await?;
     tx.rollback().await?;
     Ok(found)

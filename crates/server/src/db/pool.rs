@@ -3,7 +3,7 @@
 //! Whether a connection still lives shows at its first statement, and whether it is clean is the frame's to know; so nothing is asked
 //! of the server between two calls.
 
-use super::{ACQUIRE_TIMEOUT, DbError, facts};
+use super::{ACQUIRE_TIMEOUT, DbError, facts, tool_call};
 use deadpool::{
     Runtime,
     managed::{Manager, Metrics, Object, PoolError, RecycleResult, Timeouts},
@@ -40,6 +40,7 @@ impl Manager for Connector {
     async fn create(&self) -> Result<PgConnection, sqlx::Error> {
         let mut connection = PgConnection::connect_with(&self.0).await?;
         facts::prepare(&mut connection).await?;
+        tool_call::prepare(&mut connection).await?;
         Ok(connection)
     }
 

@@ -1,105 +1,104 @@
 //! Idempotency keys: `tool_calls` for a school's calls, `operator_tool_calls` for platform admins, who call from no school.
 //!
-//! A key is claimed in the transaction of its call, so a row that another transaction sees is one that is done.
+//! A key is locked when the frame of its call is opened, and its row is written with the reply as the frame is sealed: a row that
+//! anybody sees is of a write that is done.
 
-use super::{DbResult, Tenant, Tx};
+use super::{DbResult, Tenant};
 use serde_json::Value;
-use sqlx::types::Json;
-use std::time::Duration;
+use sha2::{Digest, Sha256};
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Json};
+use std::{fmt::Write as _, time::Duration};
 use uuid::Uuid;
 
-/// A call's key, with what it was used for.
+/// A call's key, with what it is used for beside the entry's event and actor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key<'a> {
     pub(crate) text: &'a str,
-    pub(crate) event: &'a str,
-    pub(crate) actor: Uuid,
     /// SHA-256 over the canonical arguments and the pinned scope.
     pub(crate) digest: &'a [u8],
 }
 
-/// What became of a claim.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Claim {
-    /// The key is this call's; the call goes on.
-    Ours,
-    /// The same call was done before; this is its reply.
-    Done(Value),
-    /// The key was used for another call.
-    Reused,
+/// A write that was done before, under the key of a call.
+#[derive(Debug)]
+pub(crate) struct EarlierCall {
+    pub(crate) event: String,
+    pub(crate) actor: Uuid,
+    pub(crate) digest: Vec<u8>,
+    /// What was answered.
+    pub(crate) reply: Value,
 }
 
-/// Claims a key. Waits for a transaction that holds the same key, and then tells what came of it.
-pub(crate) async fn claim(tx: &mut Tx, key: Key<'_>) -> DbResult<Claim> {
-    let Key {
-        text: key,
-        event,
-        actor,
-        digest,
-    } = key;
-    let claimed = match tx.tenant() {
+/// Looks up what was done under a key; prepared on each connection, so that it runs in the round trip that opens a frame.
+const EARLIER_CALL: &str = include_str!("earlier_call.sql");
+const EARLIER_OPERATOR_CALL: &str = include_str!("earlier_operator_call.sql");
+
+/// Prepares the statements on a new connection.
+pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let prepare = AssertSqlSafe(format!(
+        "PREPARE earlier_call (uuid, text) AS {EARLIER_CALL}; PREPARE earlier_operator_call (text) AS {EARLIER_OPERATOR_CALL}"
+    ));
+    sqlx::raw_sql(prepare).execute(connection).await.map(drop)
+}
+
+/// Runs the statement of the tenants as the macros check it: a database in which it cannot run is not migrated.
+pub(super) async fn check(connection: &mut PgConnection) -> DbResult<()> {
+    sqlx::query_file!("src/db/earlier_call.sql", Uuid::nil(), "")
+        .fetch_optional(connection)
+        .await?;
+    Ok(())
+}
+
+/// The statements that make a key this transaction's, as long as that lasts, and look up what was done under it before. The lock
+/// comes first, so that the other sees what its last holder did.
+pub(super) fn take_key(tenant: Tenant, key: &str) -> String {
+    let lock = lock_of(tenant, key);
+    // hexadecimal digits only: a key is whatever a caller says
+    let key = format!("convert_from(decode('{}', 'hex'), 'UTF8')", hex(key.as_bytes()));
+    match tenant {
         Tenant::School(school) => {
-            sqlx::query!(
-                "INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest)
-                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-                school,
-                key,
-                event,
-                actor,
-                digest
-            )
-            .execute(tx.connection()?)
-            .await?
+            format!("SELECT pg_advisory_xact_lock({lock}); EXECUTE earlier_call ('{school}', {key})")
         }
-        Tenant::Unscoped => {
-            sqlx::query!(
-                "INSERT INTO operator_tool_calls (key, event, actor_sub, arguments_digest)
-                 VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                key,
-                event,
-                actor,
-                digest
-            )
-            .execute(tx.connection()?)
-            .await?
-        }
-    };
-    if claimed.rows_affected() == 1 {
-        Ok(Claim::Ours)
-    } else {
-        earlier(tx, event, actor, key, digest).await
+        Tenant::Unscoped => format!("SELECT pg_advisory_xact_lock({lock}); EXECUTE earlier_operator_call ({key})"),
     }
 }
 
-async fn earlier(tx: &mut Tx, event: &str, actor: Uuid, key: &str, digest: &[u8]) -> DbResult<Claim> {
-    let reply = match tx.tenant() {
-        Tenant::School(school) => {
-            sqlx::query_scalar!(
-                r#"SELECT reply AS "reply!: Json<Value>" FROM tool_calls
-                    WHERE school_id = $1 AND key = $2 AND event = $3 AND actor_sub = $4 AND arguments_digest = $5"#,
-                school,
-                key,
-                event,
-                actor,
-                digest
-            )
-            .fetch_optional(tx.connection()?)
-            .await?
-        }
-        Tenant::Unscoped => {
-            sqlx::query_scalar!(
-                r#"SELECT reply AS "reply!: Json<Value>" FROM operator_tool_calls
-                    WHERE key = $1 AND event = $2 AND actor_sub = $3 AND arguments_digest = $4"#,
-                key,
-                event,
-                actor,
-                digest
-            )
-            .fetch_optional(tx.connection()?)
-            .await?
-        }
+/// The number that a key is locked by. Two keys that share one wait for each other without need, and no more than that.
+fn lock_of(tenant: Tenant, key: &str) -> i64 {
+    let mut digest = Sha256::new();
+    if let Tenant::School(school) = tenant {
+        digest.update(school.as_bytes());
+    }
+    digest.update(key.as_bytes());
+    let digest = digest.finalize();
+    digest.first_chunk().map_or(0, |&first| i64::from_be_bytes(first))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // writing to a String does not fail
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// Reads what [`take_key`] found; none where nothing was done under the key.
+pub(super) fn read_earlier(rows: &[PgRow]) -> DbResult<Option<EarlierCall>> {
+    let Some(row) = rows.iter().find(|row| row.try_get_raw("arguments_digest").is_ok()) else {
+        return Ok(None);
     };
-    Ok(reply.map_or(Claim::Reused, |reply| Claim::Done(reply.0)))
+    Ok(Some(EarlierCall {
+        event: row.try_get("event")?,
+        actor: row.try_get("actor_sub")?,
+        digest: row.try_get("arguments_digest")?,
+        reply: row.try_get::<Json<Value>, _>("reply")?.0,
+    }))
+}
+
+/// Whether a constraint is what keeps a key from being used twice, whoever writes it.
+pub(super) fn is_key(constraint: Option<&str>) -> bool {
+    matches!(constraint, Some("tool_calls_pkey" | "operator_tool_calls_pkey"))
 }
 
 /// Counts another try of a redelivered message, at once and on its own, so that the count outlives a crash. Answers how many

@@ -5,7 +5,7 @@ use super::{
     page::{self, Page, fetch, page},
 };
 use crate::{
-    ability::{Condition, Rule, Verdict},
+    ability::{Condition, Rule, Topics, Verdict},
     db::department::{self, Change, Department, DepartmentDetails, NameKey},
     error::ToolError,
     posture::{AuditSubject, Posture, casl, relationship_noted},
@@ -56,6 +56,10 @@ impl ToolHandler for CreateDepartment {
     const POSTURE: Posture<Write, Self::Output> =
         casl(Action::Create, Resource::Department).audited(Action::Create, RESOURCE_TYPE, subject);
 
+    fn asks(&self) -> Topics {
+        asks_to_give(self.permissions.as_deref())
+    }
+
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let campus = call.one_campus(Action::Create, Resource::Department, self.campus_id)?;
         let permissions = within_own(call, campus, self.permissions.unwrap_or_default())?;
@@ -72,6 +76,10 @@ impl ToolHandler for UpdateDepartment {
     type Output = Department;
     const POSTURE: Posture<Write, Self::Output> =
         casl(Action::Update, Resource::Department).audited(Action::Update, RESOURCE_TYPE, subject);
+
+    fn asks(&self) -> Topics {
+        asks_to_give(self.permissions.as_deref())
+    }
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let clear_description = self.clear.unwrap_or_default().contains(&DepartmentField::Description);
@@ -103,6 +111,10 @@ impl ToolHandler for DeleteDepartment {
     type Output = Department;
     const POSTURE: Posture<Write, Self::Output> =
         relationship_noted("This was one department.").audited(Action::Delete, RESOURCE_TYPE, subject);
+
+    fn asks(&self) -> Topics {
+        Topics::of(Resource::Department)
+    }
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.open_rows(None)?;
@@ -161,6 +173,14 @@ async fn answers_for(call: &mut Call<'_>, found: &Department, refusal: &'static 
         _ if may_read => Err(ToolError::Forbidden(refusal)),
         _ => Err(NOT_FOUND),
     }
+}
+
+/// What has to be held to give these.
+fn asks_to_give(permissions: Option<&[Permission]>) -> Topics {
+    let given = permissions.unwrap_or_default().iter();
+    given.fold(Topics::NONE, |topics, permission| {
+        topics.and(Topics::of(permission.resource))
+    })
 }
 
 /// What members may do is never more than the actor may do on that campus.

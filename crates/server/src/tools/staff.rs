@@ -5,7 +5,7 @@ use super::{
     page::{self, Page, fetch, page},
 };
 use crate::{
-    ability::{CampusRule, Rule, Verdict},
+    ability::{CampusRule, Rule, Topics, Verdict},
     db::{
         DbError,
         facts::RuleRow,
@@ -108,6 +108,10 @@ impl ToolHandler for UpdateStaffMember {
     const POSTURE: Posture<Write, Self::Output> =
         casl(Action::Update, Resource::Staff).audited(Action::Update, "STAFF", subject);
 
+    fn asks(&self) -> Topics {
+        Topics::ALL
+    }
+
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let clear_title = self.clear.unwrap_or_default().contains(&StaffField::Title);
         if clear_title && self.title.is_some() {
@@ -157,6 +161,10 @@ impl ToolHandler for AssignStaffRole {
     type Output = RoleGiven;
     const POSTURE: Posture<Write, Self::Output> =
         casl(Action::Manage, Resource::Role).audited(Action::Manage, "STAFF_ROLE", |given: &RoleGiven| given.subject);
+
+    fn asks(&self) -> Topics {
+        Topics::ALL
+    }
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let campus_id = match call.named_campus(self.campus_id) {
