@@ -3,7 +3,10 @@
 use crate::{config::Config, execute::Pipeline, grant::Ungranted, rpc};
 use anyhow::Context;
 use std::{future::Future, sync::Arc};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
 
 pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
     if config.ungranted == Ungranted::Admit {
@@ -16,13 +19,20 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .context("the database does not answer; is it migrated?")?;
     let pipeline = Arc::new(Pipeline::new(database, config.grants)?);
     let shutdown = shutdown()?;
-    rpc::serve(Arc::clone(&pipeline), &config.broker, shutdown, || {
-        tracing::info!("taking tool calls");
-        // the line that whoever started this process waits for; a closed stdout is no reason to stop serving
-        let _ = super::print("server ready");
-    })
-    .await;
+    let (serving, broker) = (Arc::clone(&pipeline), config.broker);
+    let mut tasks = JoinSet::new();
+    // among the worker threads: to this one each delivery would have to cross, and wake it
+    tasks.spawn(async move {
+        rpc::serve(serving, &broker, shutdown, || {
+            tracing::info!("taking tool calls");
+            // the line that whoever started this process waits for; a closed stdout is no reason to stop serving
+            let _ = super::print("server ready");
+        })
+        .await;
+    });
+    let served = tasks.join_next().await.transpose();
     pipeline.database().close().await;
+    served.context("serving ended")?;
     Ok(())
 }
 
