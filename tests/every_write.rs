@@ -176,7 +176,7 @@ async fn is_undone_without_its_audit_row() {
 /// fault 13
 #[tokio::test]
 async fn is_undone_without_its_stored_reply() {
-    let break_it = "CREATE TRIGGER broken BEFORE UPDATE ON tool_calls FOR EACH ROW EXECUTE FUNCTION refuse_it()";
+    let break_it = "CREATE TRIGGER broken BEFORE INSERT ON tool_calls FOR EACH ROW EXECUTE FUNCTION refuse_it()";
     fails_whole(&format!("{REFUSE} {break_it}"), "DROP TRIGGER broken ON tool_calls").await;
 }
 

@@ -125,10 +125,19 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
     Check {
-        says: "the tenant of a tenant table is a school",
-        query: "select name from tenants where not exists (select from pg_constraint k where k.conrelid = rel and k.contype = 'f'
-               and k.confrelid = 'schools'::regclass and k.conkey = array[tenant])",
-        breaches: &["alter table students drop constraint students_school_id_fkey"],
+        // what is written only beside a write's own rows says its tenant by the policy that it is inserted under
+        says: "the tenant of a tenant table is a school, itself or through a row that each of its rows must name",
+        query: "select name from tenants where name not in ('audit_log', 'tool_calls')
+               and not exists (select from pg_constraint k where k.conrelid = rel and k.contype = 'f' and k.convalidated
+               and (k.confrelid = 'schools'::regclass and k.conkey = array[tenant]
+                    or k.confrelid in (select far.rel from tenants far) and tenant = any(k.conkey) and k.confrelid <> rel
+                       and not exists (select from pg_attribute a where a.attrelid = rel and a.attnum = any(k.conkey)
+                                          and not a.attnotnull)))",
+        breaches: &[
+            "alter table students drop constraint students_school_id_fkey, drop constraint students_campus_fkey",
+            "alter table departments drop constraint departments_campus_fkey",
+            "alter table departments alter campus_id drop not null",
+        ],
     },
     Check {
         says: "an index begins with the tenant, but the one by which the directory finds an account's schools",

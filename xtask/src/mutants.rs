@@ -18,6 +18,9 @@ use xtask::services::{Install, Services};
 
 use crate::cargo::{cargo, root, run};
 
+/// One line around a change is enough to find it by: with more, an edit beside it would spoil the patch.
+const CONTEXT: &str = "-C1";
+
 /// Where the test is when the patch doesn't say.
 const DEFAULT_PACKAGE: &str = "e2e";
 
@@ -156,7 +159,7 @@ impl Copy {
     fn apply(&self, patch: &Path) -> anyhow::Result<()> {
         let mut command = Command::new("git");
         command
-            .args(["apply", "--whitespace=nowarn"])
+            .args(["apply", "--whitespace=nowarn", CONTEXT])
             .arg(patch)
             .current_dir(&self.tree);
         // Else git sees that the copy lies in an ignored folder of the project's own repository, and skips every file.
@@ -248,13 +251,32 @@ fn table(rows: &[(&Mutation, Verdict)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mutation, Verdict, parse, table, verdict_of};
+    use super::{CONTEXT, Mutation, Verdict, parse, read_all, root, table, verdict_of};
+    use std::process::Command;
 
     const DIFF: &str = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n";
 
     fn mutation() -> Mutation {
         let text = format!("# removes: the gate\n# test: call_denied::leaves_no_row\n{DIFF}");
         parse("08-gate", &text).unwrap()
+    }
+
+    /// A patch that no longer fits would be noticed only when somebody next runs them all.
+    #[test]
+    fn every_patch_fits_the_tree() {
+        let patches = root().join("xtask/mutants");
+        let mutations = read_all(&patches, None).unwrap();
+        assert!(mutations.len() > 20, "{}", mutations.len());
+        for mutation in mutations {
+            let mut git = Command::new("git");
+            git.args(["apply", "--check", CONTEXT]).current_dir(root());
+            let output = git
+                .arg(patches.join(format!("{}.patch", mutation.name)))
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {said}", mutation.name);
+        }
     }
 
     #[test]

@@ -145,3 +145,37 @@ fn nobody_covers_more_than_they_hold() {
 fn the_model_works() {
     self_test().unwrap();
 }
+
+#[test]
+fn a_question_about_rules_that_were_not_read_is_an_error() {
+    let everything = rule(Allow, Action::Manage, Resource::Any, Always);
+    let ability = Ability::within(Topics::of(Resource::Staff), vec![everything]);
+    assert!(ability.can(Action::List, Resource::Staff).unwrap());
+    assert!(ability.can(Action::List, Resource::Any).unwrap());
+    for error in [
+        ability.can(Action::List, Resource::Campus).unwrap_err(),
+        ability.can_on(Action::List, Resource::Campus, None).unwrap_err(),
+        ability.campuses(Action::List, Resource::Campus, SCHOOL).unwrap_err(),
+        ability.covers(&everything, SCHOOL).unwrap_err(),
+    ] {
+        assert!(matches!(error, ToolError::Rules(_)), "{error}");
+    }
+    assert!(
+        Ability::within(Topics::ALL, vec![everything])
+            .covers(&everything, SCHOOL)
+            .unwrap()
+    );
+}
+
+#[test]
+fn rules_about_everything_are_always_read() {
+    let words = |topics: Topics| topics.words().collect::<Vec<_>>();
+    assert_eq!(words(Topics::NONE), ["ALL"]);
+    assert_eq!(
+        words(Topics::of(Resource::Staff).and(Topics::of(Resource::Campus))),
+        ["CAMPUS", "STAFF", "ALL"]
+    );
+    let all: Vec<_> = Resource::ALL.iter().map(|resource| resource.as_str()).collect();
+    assert_eq!(words(Topics::ALL), all);
+    assert_eq!(Topics::of(Resource::Any), Topics::ALL);
+}
