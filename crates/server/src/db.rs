@@ -118,6 +118,8 @@ pub(crate) enum Tenant {
 pub(crate) enum Access<'a> {
     /// `READ ONLY`.
     Read,
+    /// `READ ONLY`, with one plan for each statement, whatever its arguments.
+    ReadAsPlanned,
     /// Everything that the role may, as the only call of the tenant under this key.
     Write {
         /// The idempotency key.
@@ -248,6 +250,7 @@ impl Opening<'_> {
     fn statements(&self) -> String {
         let begin = match self.access {
             Access::Read => "BEGIN READ ONLY",
+            Access::ReadAsPlanned => "BEGIN READ ONLY; SET LOCAL plan_cache_mode = force_generic_plan",
             Access::Write { .. } => "BEGIN",
         };
         let limit = statement_timeout(self.limit);

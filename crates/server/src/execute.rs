@@ -240,6 +240,8 @@ fn identified(request: Value) -> Result<(AgentIdentity, AgentCallScope, Value), 
 fn access_of<'a>(handler: &Handler, key: &'a str) -> Access<'a> {
     if handler.tool.definition.event.is_mutating() {
         Access::Write { key }
+    } else if handler.one_plan {
+        Access::ReadAsPlanned
     } else {
         Access::Read
     }

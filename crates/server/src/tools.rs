@@ -192,6 +192,10 @@ pub trait ToolHandler: AgentTool {
     /// By what authority it runs, and what it leaves in the audit log.
     const POSTURE: Posture<Self::Effect, Self::Output>;
 
+    /// Whether one plan of its statements is right for all arguments, as it is for a list from a key on, in that order. The database would
+    /// else plan each page anew, because it does not know how long a page will be, and that costs more than to read one.
+    const ONE_PLAN: bool = false;
+
     /// What it asks of the caller's rights, beside its gate: of other resources than the gate's and campuses. Whoever gives rules to
     /// others asks about all of them.
     fn asks(&self) -> Topics {
@@ -215,6 +219,7 @@ type Running<'a> = Pin<Box<dyn Future<Output = Result<Done, ToolError>> + Send +
 pub struct Handler {
     pub(crate) tool: &'static RpcTool,
     pub(crate) auth: Auth,
+    pub(crate) one_plan: bool,
     validator: Validator,
     parses: fn(&Value) -> Result<Topics, serde_json::Error>,
     run: for<'a> fn(&'a Value, &'a mut Call<'_>) -> Running<'a>,
@@ -346,6 +351,7 @@ impl Handlers {
         let handler = Handler {
             tool,
             auth: T::POSTURE.auth(),
+            one_plan: T::ONE_PLAN,
             validator,
             parses: |args| T::deserialize(args).map(|args| args.asks()),
             run: |args, call| Box::pin(run::<T>(args, call)),

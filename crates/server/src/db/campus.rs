@@ -22,7 +22,7 @@ pub(crate) async fn list(tx: &mut Tx, rows: &CampusRule, after: Option<Uuid>, li
         "SELECT id, name, description, address
            FROM campuses
           WHERE ($1::uuid[] IS NULL OR id = ANY($1))
-            AND ($2::uuid IS NULL OR id > $2)
+            AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
           ORDER BY id
           LIMIT $3",
         rows.campuses() as _,

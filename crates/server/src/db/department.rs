@@ -64,7 +64,7 @@ pub(crate) async fn list(
         "SELECT school_id, id, campus_id, name, description
            FROM departments
           WHERE ($1::uuid[] IS NULL OR campus_id = ANY($1))
-            AND ($2::text IS NULL OR (name, id) > ($2, $3))
+            AND (name, id) > (coalesce($2, ''), coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
           ORDER BY name, id
           LIMIT $4",
         rows.campuses() as _,

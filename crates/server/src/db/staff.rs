@@ -94,7 +94,7 @@ pub(crate) async fn list(
           JOIN users u ON u.id = s.user_id
           LEFT JOIN campuses c ON c.school_id = s.school_id AND c.id = s.campus_id
          WHERE ($1::uuid[] IS NULL OR s.campus_id = ANY($1) OR ($2 AND s.campus_id IS NULL))
-           AND ($3::uuid IS NULL OR s.id > $3)
+           AND s.id > coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid)
          ORDER BY s.id
          LIMIT $4
         "#,

@@ -14,6 +14,7 @@ use contract::{Action, Resource, tool::Read, tools::campus::ListCampuses};
 impl ToolHandler for ListCampuses {
     type Output = Page<Campus>;
     const POSTURE: Posture<Read, Self::Output> = casl(Action::List, Resource::Campus);
+    const ONE_PLAN: bool = true;
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Campus, None)?;

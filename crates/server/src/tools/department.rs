@@ -30,6 +30,7 @@ const MAY_NOT_LEAD: &str =
 impl ToolHandler for ListDepartments {
     type Output = Page<Department>;
     const POSTURE: Posture<Read, Self::Output> = casl(Action::List, Resource::Department);
+    const ONE_PLAN: bool = true;
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Department, self.campus_id)?;

@@ -58,6 +58,7 @@ pub struct RoleGiven {
 impl ToolHandler for ListStaff {
     type Output = Page<StaffMember>;
     const POSTURE: Posture<Read, Self::Output> = casl(Action::List, Resource::Staff);
+    const ONE_PLAN: bool = true;
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Staff, None)?;
@@ -70,6 +71,7 @@ impl ToolHandler for ListStaff {
 impl ToolHandler for ListCampusStaff {
     type Output = Page<StaffMember>;
     const POSTURE: Posture<Read, Self::Output> = casl(Action::List, Resource::Staff);
+    const ONE_PLAN: bool = true;
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let campus = call.one_campus(Action::List, Resource::Staff, self.campus_id)?;

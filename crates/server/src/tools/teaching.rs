@@ -22,6 +22,7 @@ const NOT_FOUND: ToolError = ToolError::NotFound("Stream");
 impl ToolHandler for ListMyClassrooms {
     type Output = Page<Classroom>;
     const POSTURE: Posture<Read, Self::Output> = relationship();
+    const ONE_PLAN: bool = true;
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = pinned(call);
