@@ -51,7 +51,10 @@ async fn without_a_grant_for_exactly_this_identity() {
     let cases: [(Change, &str); 3] = [
         (|call, _| call.grant = None, "carries no turn grant"),
         (
-            |call, clerk| call.grant = Some(clerk.grant.clone()),
+            |call, clerk| {
+                call.grant = Some(clerk.grant.clone());
+                call.key = format!("{}:1", clerk.turn_id);
+            },
             "for another identity or scope",
         ),
         (
