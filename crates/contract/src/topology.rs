@@ -13,6 +13,12 @@ pub struct Topology {
     pub turns_queue: String,
     /// Where a turn goes that could not be taken.
     pub turns_dead_queue: String,
+    /// The quorum queue that servers take the reports of turns from.
+    pub reports_queue: String,
+    /// Where a copy of every report goes that could not be taken, with the reason in a header.
+    pub reports_dead_queue: String,
+    /// The fanout exchange by which servers tell every worker to stop a turn.
+    pub cancel_exchange: String,
 }
 
 impl Topology {
@@ -25,6 +31,9 @@ impl Topology {
             tools_dead_queue: format!("{prefix}agent.tools.dead"),
             turns_queue: format!("{prefix}agent.turns"),
             turns_dead_queue: format!("{prefix}agent.turns.dead"),
+            reports_queue: format!("{prefix}agent.reports"),
+            reports_dead_queue: format!("{prefix}agent.reports.dead"),
+            cancel_exchange: format!("{prefix}agent.cancel"),
         }
     }
 }

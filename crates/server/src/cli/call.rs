@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use contract::{
     AgentToolRequest, AgentToolResult,
     tools::{tool_for_event, tool_for_name},
-    turn::{TurnMessage, TurnOutcome, idempotency_key},
+    turn::{ThreadHistory, TurnMessage, TurnOutcome, idempotency_key},
 };
 use serde_json::Value;
 use std::{process::ExitCode, time::Duration};
@@ -87,8 +87,10 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
         turn_id: minted.turn_id,
         grant: minted.grant,
         context: minted.context,
+        history: ThreadHistory::default(),
         message,
         deadline_ms: clock::now_ms() + i64::try_from(TURN_LIMIT.as_millis())?,
+        reported: false,
     };
     let mut client = Client::connect(&config.broker).await?;
     let answered = client.turn(&turn, TURN_LIMIT + GRACE).await;
@@ -106,6 +108,6 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
             super::print(&super::harmless(&text))?;
             Ok(ExitCode::SUCCESS)
         }
-        TurnOutcome::Error(text) => bail!("{}", super::harmless(&text)),
+        TurnOutcome::Error(text) | TurnOutcome::Cancelled(text) => bail!("{}", super::harmless(&text)),
     }
 }

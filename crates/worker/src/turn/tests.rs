@@ -6,7 +6,7 @@ use crate::{
     config::{ModelConfig, Secret},
     context::tests::runtime,
 };
-use contract::{AgentToolRequest, Event};
+use contract::{AgentToolRequest, Event, turn::ThreadHistory};
 use scripted_model::{Reply, Script, ScriptedModel};
 use std::sync::Mutex;
 use uuid::Uuid;
@@ -56,8 +56,10 @@ fn message(text: &str, time: Duration) -> TurnMessage {
         turn_id: Uuid::from_u128(9),
         grant: "grant".into(),
         context: serde_json::from_value(context.as_ref().clone()).unwrap(),
+        history: ThreadHistory::default(),
         message: text.into(),
         deadline_ms: clock::deadline_in(time),
+        reported: false,
     }
 }
 
@@ -80,7 +82,7 @@ impl Stage {
 fn error(answer: &TurnAnswer) -> &str {
     match &answer.outcome {
         TurnOutcome::Error(text) => text,
-        TurnOutcome::Answer(text) => unreachable!("answered: {text}"),
+        TurnOutcome::Answer(text) | TurnOutcome::Cancelled(text) => unreachable!("no error: {text}"),
     }
 }
 
