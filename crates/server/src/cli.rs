@@ -7,13 +7,14 @@ mod registry;
 mod serve;
 
 use crate::{
-    config::{Config, LogConfig, OwnerConfig, RoleUrls},
+    config::{AuthConfig, Config, LogConfig, OwnerConfig, RoleUrls},
     db::{
         Database, migrate,
         seed::{self, Seeded},
     },
     dispatch::Wanted,
     grant::Door,
+    http::auth::mint,
 };
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -68,6 +69,15 @@ enum Command {
         message: String,
         #[command(flatten)]
         person: Person,
+    },
+    /// Print a bearer token for somebody at the HTTP door: for a local stack, which knows no other way to sign in. Needs `AUTH_SECRET`.
+    Token {
+        /// The person's e-mail address.
+        #[arg(long)]
+        email: String,
+        /// For how many hours it lasts.
+        #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u8).range(1..=168))]
+        hours: u8,
     },
     /// Look at the audit log.
     #[command(subcommand)]
@@ -197,6 +207,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             .await;
         }
         Command::Ask { message, person } => return call::ask(Config::from_env()?, message, person).await,
+        Command::Token { email, hours } => {
+            let lasts = Duration::from_hours(hours.into());
+            print(&mint(&AuthConfig::from_env()?, &email, lasts).context("AUTH_SECRET")?)?;
+        }
         Command::Audit(AuditCommand::Tail {
             follow,
             school,

@@ -5,7 +5,7 @@ use crate::grant::{GrantKey, MIN_SECRET_BYTES, Ungranted};
 use contract::topology::Topology;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use std::{fmt, fmt::Write as _};
+use std::{fmt, fmt::Write as _, net::SocketAddr};
 use url::Url;
 
 /// A value that must not be printed.
@@ -13,6 +13,11 @@ use url::Url;
 pub struct Secret(String);
 
 impl Secret {
+    #[cfg(test)]
+    pub(crate) fn of(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+
     /// The value, for the one place that needs it.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -70,6 +75,28 @@ pub struct Config {
     pub grants: GrantKey,
     /// Whether calls without a grant are refused.
     pub ungranted: Ungranted,
+    /// The HTTP door, where there is one.
+    pub http: Option<HttpConfig>,
+}
+
+/// What the HTTP door needs.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// `HTTP_ADDR`: where it listens. Without it there is no such door.
+    pub address: SocketAddr,
+    /// Whom it lets in.
+    pub auth: AuthConfig,
+}
+
+/// Whose tokens are taken.
+#[derive(Debug, Clone)]
+pub struct AuthConfig {
+    /// `AUTH_SECRET`: what they are signed with (HS256).
+    pub secret: Secret,
+    /// `AUTH_ISSUER`: who must have issued them.
+    pub issuer: String,
+    /// `AUTH_AUDIENCE`: for whom they must be.
+    pub audience: String,
 }
 
 /// How the process logs.
@@ -166,6 +193,7 @@ impl Config {
             Ungranted::Admit
         };
         let grants = reader.grant_key(ungranted);
+        let http = reader.http();
         reader.finish()?;
         match (roles, amqp, grants) {
             (Some(roles), Some(amqp), Some(grants)) => Ok(Self {
@@ -177,9 +205,24 @@ impl Config {
                 },
                 grants,
                 ungranted,
+                http,
             }),
             _ => Err(ConfigError(vec!["the configuration is incomplete".to_owned()])),
         }
+    }
+}
+
+impl AuthConfig {
+    /// From the environment.
+    ///
+    /// # Errors
+    ///
+    /// All that is missing or malformed.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        let mut reader = Reader::new(&environment);
+        let auth = reader.auth();
+        reader.finish()?;
+        auth.ok_or_else(|| ConfigError(vec!["AUTH_SECRET is missing".to_owned()]))
     }
 }
 
@@ -319,6 +362,39 @@ impl<'a> Reader<'a> {
             platform: Secret(platform?.into()),
             directory: Secret(directory?.into()),
             pool,
+        })
+    }
+
+    fn http(&mut self) -> Option<HttpConfig> {
+        let address = (self.lookup)("HTTP_ADDR")?;
+        let address = address.parse();
+        if address.is_err() {
+            self.problems
+                .push("HTTP_ADDR must be an address and a port, such as 127.0.0.1:8080".to_owned());
+        }
+        let auth = self.auth();
+        Some(HttpConfig {
+            address: address.ok()?,
+            auth: auth?,
+        })
+    }
+
+    fn auth(&mut self) -> Option<AuthConfig> {
+        let Some(secret) = (self.lookup)("AUTH_SECRET") else {
+            self.problems
+                .push("AUTH_SECRET is missing: the HTTP door does not open to unsigned tokens".to_owned());
+            return None;
+        };
+        if secret.len() < MIN_SECRET_BYTES {
+            self.problems
+                .push(format!("AUTH_SECRET must have at least {MIN_SECRET_BYTES} bytes"));
+            return None;
+        }
+        let or = |name, default: &str| (self.lookup)(name).unwrap_or_else(|| default.to_owned());
+        Some(AuthConfig {
+            secret: Secret(secret),
+            issuer: or("AUTH_ISSUER", "local"),
+            audience: or("AUTH_AUDIENCE", "school"),
         })
     }
 

@@ -7,11 +7,13 @@ pub(crate) mod academic_year;
 pub(crate) mod account;
 pub(crate) mod audit_log;
 pub(crate) mod campus;
+pub(crate) mod conversation;
 pub(crate) mod department;
 pub(crate) mod facts;
 #[cfg(feature = "test-hooks")]
 mod inspection;
 pub mod migrate;
+pub(crate) mod news;
 pub(crate) mod operator;
 mod pool;
 pub(crate) mod school;
@@ -69,6 +71,11 @@ pub enum DbError {
 }
 
 impl DbError {
+    /// Whether the same statements may succeed a little later.
+    pub(crate) const fn may_pass(&self) -> bool {
+        matches!(self, Self::Transient(_) | Self::Unavailable(_))
+    }
+
     /// Whether this unique constraint refused.
     pub(crate) fn is_duplicate_of(&self, name: &str) -> bool {
         matches!(self, Self::Duplicate { constraint } if constraint == name)
@@ -167,6 +174,16 @@ impl Database {
         let opening = Opening {
             tenant,
             access: Access::Read,
+            limit,
+        };
+        Ok(self.open(tenant, &opening.statements()).await?.0)
+    }
+
+    /// Opens a frame for what the server writes of its own accord about a tenant's rows, such as what a worker reports.
+    pub(crate) async fn begin_writing(&self, tenant: Tenant, key: &str, limit: Duration) -> DbResult<Tx> {
+        let opening = Opening {
+            tenant,
+            access: Access::Write { key },
             limit,
         };
         Ok(self.open(tenant, &opening.statements()).await?.0)

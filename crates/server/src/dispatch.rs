@@ -16,7 +16,7 @@ use crate::{
 };
 use chrono_tz::Tz;
 use contract::{
-    AgentCallScope, AgentIdentity, AgentRunMode, AgentRuntimeContext, UserType,
+    AgentCallScope, AgentIdentity, AgentRunMode, AgentRuntimeContext, Resource, UserType,
     context::{
         AgentCapabilities, AgentUserDetails, CampusReference, CurrentAcademicYear, PermissionSnapshot,
         SubjectReference, TeachingAssignment, Term,
@@ -91,12 +91,64 @@ pub struct Minted {
     pub caller: Caller,
 }
 
+/// Who was found to want a turn, proven by a grant, before anything was asked of the rows of their school.
+struct Prepared {
+    account: Account,
+    run_mode: AgentRunMode,
+    details: AgentUserDetails,
+    turn_id: Uuid,
+    grant: String,
+    caller: Caller,
+}
+
 /// Mints a turn.
 ///
 /// # Errors
 ///
 /// See [`DispatchError`]; whoever is not active gets none.
 pub async fn mint(database: &Database, grants: &GrantKey, wanted: Wanted) -> Result<Minted, DispatchError> {
+    let prepared = prepare(database, grants, wanted).await?;
+    let (caller, run_mode) = (prepared.caller, prepared.run_mode);
+    let mut frame = in_tenant_scope(database, &caller, Access::Read, LIMIT, Topics::ALL).await?;
+    let context = context(&mut frame, &caller, prepared.details, run_mode, &prepared.account).await;
+    frame.tx.rollback().await?;
+    Ok(Minted {
+        turn_id: prepared.turn_id,
+        identity: caller.identity().clone(),
+        scope: caller.scope(),
+        context: context?,
+        grant: prepared.grant,
+        caller,
+    })
+}
+
+/// Somebody in a frame of their school, with the rights that they have now.
+pub(crate) struct Entered {
+    pub(crate) caller: Caller,
+    pub(crate) standing: Standing,
+    pub(crate) tx: Tx,
+}
+
+/// Opens a frame for somebody who comes in by a door that is no tool: to read, or to write alone with a key.
+///
+/// # Errors
+///
+/// See [`DispatchError`]; whoever is not active does not come in.
+pub(crate) async fn enter(
+    database: &Database,
+    grants: &GrantKey,
+    wanted: Wanted,
+    access: Access<'_>,
+) -> Result<Entered, DispatchError> {
+    let caller = prepare(database, grants, wanted).await?.caller;
+    let topics = Topics::of(Resource::Campus);
+    let mut frame = in_tenant_scope(database, &caller, access, LIMIT, topics).await?;
+    let standing = Standing::rebuild(&mut frame, &caller)?;
+    let tx = frame.tx;
+    Ok(Entered { caller, standing, tx })
+}
+
+async fn prepare(database: &Database, grants: &GrantKey, wanted: Wanted) -> Result<Prepared, DispatchError> {
     let account = find(database, &wanted).await?;
     let run_mode = run_mode(database, &account, wanted.campus).await?;
     let details = details(database, &account).await?;
@@ -111,17 +163,12 @@ pub async fn mint(database: &Database, grants: &GrantKey, wanted: Wanted) -> Res
         door: wanted.door,
         expires_at_ms: clock::now_ms().saturating_add(lasts),
     })?;
-    let caller = grants
-        .admit(identity.clone(), scope, Some(&grant))
-        .map_err(ToolError::from)?;
-    let mut frame = in_tenant_scope(database, &caller, Access::Read, LIMIT, Topics::ALL).await?;
-    let context = context(&mut frame, &caller, details, run_mode, &account).await;
-    frame.tx.rollback().await?;
-    Ok(Minted {
+    let caller = grants.admit(identity, scope, Some(&grant)).map_err(ToolError::from)?;
+    Ok(Prepared {
+        account,
+        run_mode,
+        details,
         turn_id,
-        identity,
-        scope,
-        context: context?,
         grant,
         caller,
     })

@@ -7,13 +7,14 @@
 //! [`ability`], [`posture`] asks the gate, `idempotency` claims the key, a handler in [`tools`] does the work, `audit` writes the
 //! one row, `scope_context` says what the result covers, and [`error`] decides what a model may read of a failure.
 //!
-//! [`dispatch`] mints what a call rests on, [`cli`] is the operator's way in, [`config`] reads the environment.
+//! [`dispatch`] mints what a call rests on, [`conversation`] keeps threads and turns, `http` lets people in to them, [`cli`] is the operator's way in, [`config`] reads the environment.
 
 pub mod ability;
 mod audit;
 pub mod cli;
 mod clock;
 pub mod config;
+pub mod conversation;
 pub mod db;
 pub mod dispatch;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod grant;
 pub mod hooks;
 #[cfg(not(feature = "test-hooks"))]
 mod hooks;
+mod http;
 mod idempotency;
 pub mod posture;
 pub mod rpc;

@@ -7,7 +7,9 @@ pub(crate) mod client;
 mod connection;
 mod message;
 mod outgoing;
+pub(crate) mod reports;
 mod topology;
+pub(crate) mod turns;
 
 use self::{
     connection::{Link, RETRY_DELAY},

@@ -1,12 +1,24 @@
-//! `server serve`.
+//! `server serve`: calls, reports of turns, and the HTTP door, until SIGTERM or Ctrl-C.
 
-use crate::{config::Config, execute::Pipeline, grant::Ungranted, rpc};
+use crate::{
+    config::{BrokerConfig, Config, HttpConfig},
+    conversation::{Conversations, hub::Hub},
+    execute::Pipeline,
+    grant::Ungranted,
+    http::{self, Door, auth::Authenticator},
+    rpc::{self, reports::take_reports, turns::TurnSender},
+};
 use anyhow::Context;
-use std::{future::Future, sync::Arc};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 use tokio::{
+    net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::watch,
     task::JoinSet,
 };
+
+/// How often it is looked for turns that nobody ended.
+const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
     if config.ungranted == Ungranted::Admit {
@@ -17,23 +29,118 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .check()
         .await
         .context("the database does not answer; is it migrated?")?;
-    let pipeline = Arc::new(Pipeline::new(database, config.grants)?);
-    let shutdown = shutdown()?;
-    let (serving, broker) = (Arc::clone(&pipeline), config.broker);
-    let mut tasks = JoinSet::new();
+    let conversations = Arc::new(Conversations::new(database.clone(), config.grants.clone()));
+    let pipeline = Pipeline::new(database.clone(), config.grants)?;
+    let (stop, stopping) = watch::channel(false);
     // among the worker threads: to this one each delivery would have to cross, and wake it
+    let mut tasks = JoinSet::new();
+    let (broker, until) = (config.broker.clone(), stopped(stopping.clone()));
     tasks.spawn(async move {
-        rpc::serve(serving, &broker, shutdown, || {
+        rpc::serve(Arc::new(pipeline), &broker, until, || {
             tracing::info!("taking tool calls");
             // the line that whoever started this process waits for; a closed stdout is no reason to stop serving
             let _ = super::print("server ready");
         })
         .await;
+        Ok(())
     });
-    let served = tasks.join_next().await.transpose();
-    pipeline.database().close().await;
-    served.context("serving ended")?;
+    let hub = Arc::new(Hub::new());
+    serve_conversations(&mut tasks, &config.broker, &conversations, &hub, &stopping);
+    if let Some(http) = &config.http {
+        open_door(&mut tasks, http, &config.broker, conversations, hub, stopping).await?;
+    }
+    let mut told_to_stop = pin!(shutdown()?);
+    let mut first = Ok(());
+    loop {
+        tokio::select! {
+            () = &mut told_to_stop, if !*stop.borrow() => {
+                stop.send_replace(true);
+            }
+            ended = tasks.join_next() => match ended {
+                None => break,
+                Some(ended) => {
+                    // one that ends ends all: half a server looks like a whole one
+                    stop.send_replace(true);
+                    first = first.and(ended.context("a task of the server failed").and_then(|ended| ended));
+                }
+            },
+        }
+    }
+    database.close().await;
+    first
+}
+
+/// What keeps conversations going in every server, whether people come in by this one or not.
+fn serve_conversations(
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    broker: &BrokerConfig,
+    conversations: &Arc<Conversations>,
+    hub: &Arc<Hub>,
+    stopping: &watch::Receiver<bool>,
+) {
+    let (broker, until) = (broker.clone(), stopped(stopping.clone()));
+    let (taking, stored) = (Arc::clone(conversations), Arc::clone(hub));
+    tasks.spawn(async move {
+        take_reports(taking, &broker, until, move |turn| stored.stored(turn)).await;
+        Ok(())
+    });
+    let (until, conversations, hub) = (stopped(stopping.clone()), Arc::clone(conversations), Arc::clone(hub));
+    tasks.spawn(async move {
+        tokio::select! {
+            () = until => {}
+            () = hub.tell_others(&conversations) => {}
+            () = hub.hear_others(&conversations) => {}
+            () = end_overdue(&conversations, &hub) => {}
+        }
+        Ok(())
+    });
+}
+
+async fn end_overdue(conversations: &Conversations, hub: &Hub) {
+    loop {
+        tokio::time::sleep(LOOK_FOR_OVERDUE).await;
+        match conversations.end_overdue().await {
+            Ok(turns) => turns.into_iter().for_each(|turn| {
+                tracing::warn!(%turn, "a turn was given up: nobody ended it in time");
+                hub.stored(turn);
+            }),
+            Err(error) => tracing::warn!(%error, "overdue turns could not be looked for"),
+        }
+    }
+}
+
+async fn open_door(
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    http: &HttpConfig,
+    broker: &BrokerConfig,
+    conversations: Arc<Conversations>,
+    hub: Arc<Hub>,
+    stopping: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(http.address)
+        .await
+        .with_context(|| format!("listening on {}", http.address))?;
+    let address = listener.local_addr()?;
+    let until = stopped(stopping.clone());
+    let door = Door {
+        conversations,
+        turns: TurnSender::new(broker.clone()),
+        auth: Authenticator::new(&http.auth).context("AUTH_SECRET")?,
+        hub,
+        stopping,
+    };
+    super::print(&format!("http://{address}"))?;
+    tasks.spawn(async move {
+        http::serve(listener, Arc::new(door), until)
+            .await
+            .context("the HTTP door failed")
+    });
     Ok(())
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // an error is the end of whoever would tell
+    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {

@@ -4,7 +4,10 @@ use super::{
     RpcError,
     connection::{Link, within},
 };
-use contract::{topology::Topology, turn::TURN_DELIVERY_LIMIT};
+use contract::{
+    topology::Topology,
+    turn::{REPORT_DELIVERY_LIMIT, TURN_DELIVERY_LIMIT},
+};
 use lapin::{
     ExchangeKind,
     options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions},
@@ -40,6 +43,10 @@ pub(super) async fn declare(link: &Link, names: &Topology) -> Result<(), RpcErro
     within(channel.queue_declare(names.tools_dead_queue.as_str().into(), durable, bounded())).await?;
     within(channel.queue_declare(names.turns_dead_queue.as_str().into(), durable, bounded())).await?;
     within(channel.queue_declare(names.turns_queue.as_str().into(), durable, turns(names))).await?;
+    within(channel.queue_declare(names.reports_dead_queue.as_str().into(), durable, bounded())).await?;
+    within(channel.queue_declare(names.reports_queue.as_str().into(), durable, reports(names))).await?;
+    let cancels = names.cancel_exchange.as_str();
+    within(channel.exchange_declare(cancels.into(), ExchangeKind::Fanout, exchange, none())).await?;
     within(channel.close(200, "declared".into())).await
 }
 
@@ -49,15 +56,23 @@ fn bounded() -> FieldTable {
     arguments
 }
 
-/// The very arguments that the worker declares.
 fn turns(names: &Topology) -> FieldTable {
+    quorum(TURN_DELIVERY_LIMIT, &names.turns_dead_queue)
+}
+
+fn reports(names: &Topology) -> FieldTable {
+    quorum(REPORT_DELIVERY_LIMIT, &names.reports_dead_queue)
+}
+
+/// The very arguments that the worker declares.
+fn quorum(limit: i32, dead_queue: &str) -> FieldTable {
     let mut arguments = FieldTable::default();
     arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
-    arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(TURN_DELIVERY_LIMIT));
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(limit));
     arguments.insert("x-dead-letter-exchange".into(), AMQPValue::LongString("".into()));
     arguments.insert(
         "x-dead-letter-routing-key".into(),
-        AMQPValue::LongString(names.turns_dead_queue.as_str().into()),
+        AMQPValue::LongString(dead_queue.into()),
     );
     arguments
 }

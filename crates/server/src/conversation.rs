@@ -1,0 +1,521 @@
+//! Conversations: threads that people open, the turns that they begin in them, and what workers report of those.
+//!
+//! Whoever comes in is looked up and judged again at each request; a thread is its owner's alone, and a report is taken only with
+//! the grant of its turn. The turn itself runs elsewhere: what begins here is a message for a worker.
+
+mod history;
+pub(crate) mod hub;
+
+pub use crate::db::conversation::{Place, Turn};
+use crate::{
+    clock,
+    db::{
+        Access, Database, DbError, Tenant, account,
+        conversation::{self as rows, NewTurn, StoredEvent, Thread},
+        news,
+    },
+    dispatch::{self, DispatchError, Entered, Wanted},
+    grant::{Door, GrantKey},
+};
+use chrono::DateTime;
+use contract::{
+    agent_map::{AgentMapEntry, build_agent_map, eligible_agent_roles, search},
+    turn::{TurnEvent, TurnMessage, TurnOutcome, TurnReport},
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long a turn may last.
+pub const TURN_LIMIT: Duration = Duration::from_mins(5);
+/// How long after its deadline a turn that nobody reports of is given up.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
+/// How long a request's own statements may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The longest message, in characters; the table holds it to that as well.
+const MAX_MESSAGE_CHARS: usize = 20_000;
+/// The most turns of a thread that are shown at once.
+const MAX_TURNS_SHOWN: i64 = 200;
+/// The most events that are read at once.
+const MAX_EVENTS_READ: i64 = 500;
+
+/// What a person reads whose turn nobody ended.
+const GIVEN_UP_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; please \
+                             check before you ask for it again.";
+/// What a person reads whose turn could not be handed to a worker.
+const NOT_SENT_TEXT: &str = "Your message could not be passed on at the moment. Nothing was done. Please try again.";
+
+/// Why something could not be done in a conversation.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversationError {
+    /// There is no such thing, or it is somebody else's: the same answer for both.
+    #[error("There is no such {0}.")]
+    Unknown(&'static str),
+    /// A turn of the thread has not ended.
+    #[error("The message before is still being worked on. Wait for its end, or cancel it.")]
+    Busy,
+    /// What was sent cannot be taken.
+    #[error("{0}")]
+    Invalid(String),
+    /// A platform administrator belongs to no school, and threads do.
+    #[error("Conversations belong to a school, and this account to none.")]
+    NoSchool,
+    /// The person has no standing, or cannot be told from others.
+    #[error(transparent)]
+    Dispatch(#[from] DispatchError),
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+/// Why a report was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// It will never be: no turn, no proof, no sense.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// It may be later.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+/// Who comes in, as whoever let them in has found out.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// The account's e-mail address.
+    pub email: String,
+}
+
+/// A thread with its turns.
+#[derive(Debug, Serialize)]
+pub struct ThreadView {
+    #[serde(flatten)]
+    thread: Thread,
+    turns: Vec<Turn>,
+}
+
+impl ThreadView {
+    /// The thread.
+    #[must_use]
+    pub const fn id(&self) -> Uuid {
+        self.thread.id
+    }
+}
+
+/// A turn whose events somebody may follow.
+#[derive(Debug, Clone)]
+pub struct Followed {
+    school: Uuid,
+    /// The turn.
+    pub turn: Uuid,
+}
+
+/// One event on its way to a person.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// Where it stands; whoever reconnects goes on after it.
+    pub at: Place,
+    /// Its kind.
+    pub kind: String,
+    /// The event; none for what is not for people.
+    pub event: Option<Value>,
+    /// Whether nothing follows.
+    pub is_last: bool,
+}
+
+/// Conversations of all schools.
+pub struct Conversations {
+    database: Database,
+    grants: GrantKey,
+}
+
+impl Conversations {
+    /// Over a database, with the key that grants are signed with.
+    #[must_use]
+    pub const fn new(database: Database, grants: GrantKey) -> Self {
+        Self { database, grants }
+    }
+
+    /// The database, for the news of it.
+    pub(crate) const fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub async fn check(&self) -> Result<(), ConversationError> {
+        Ok(self.database.check().await?)
+    }
+
+    /// Opens a thread, in the person's school or one of their schools, on one campus or in the whole of it.
+    ///
+    /// # Errors
+    ///
+    /// Where the person has no standing there.
+    pub async fn open_thread(
+        &self,
+        person: &Person,
+        school: Option<String>,
+        campus: Option<String>,
+    ) -> Result<ThreadView, ConversationError> {
+        let key = format!("thread:{}", Uuid::new_v4());
+        let wanted = wanted(person, school, campus);
+        let mut entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Write { key: &key }).await?;
+        let (school, staff) = at_work(&entered)?;
+        let campus = entered.caller.scope().pinned();
+        let thread = rows::open_thread(&mut entered.tx, school, staff, campus).await?;
+        entered.tx.commit().await?;
+        Ok(ThreadView {
+            thread,
+            turns: Vec::new(),
+        })
+    }
+
+    /// A thread with its newest turns.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::Unknown`] where it is not theirs.
+    pub async fn thread(&self, person: &Person, id: Uuid) -> Result<ThreadView, ConversationError> {
+        let (mut entered, thread, _) = self.find_thread(person, id).await?;
+        let turns = rows::turns(&mut entered.tx, &thread, MAX_TURNS_SHOWN).await?;
+        entered.tx.rollback().await?;
+        Ok(ThreadView { thread, turns })
+    }
+
+    /// Begins a turn: stores it, and answers the message for a worker. Whoever cannot send that calls [`Conversations::give_up`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::Busy`] where the thread has an open turn.
+    pub async fn begin_turn(
+        &self,
+        person: &Person,
+        thread: Uuid,
+        message: String,
+    ) -> Result<TurnMessage, ConversationError> {
+        let message = message.replace('\0', "");
+        if message.trim().is_empty() {
+            return Err(ConversationError::Invalid("message: there is nothing in it".to_owned()));
+        }
+        if message.chars().nth(MAX_MESSAGE_CHARS).is_some() {
+            return Err(ConversationError::Invalid(format!(
+                "message: it has more than {MAX_MESSAGE_CHARS} characters"
+            )));
+        }
+        let (entered, thread, school) = self.find_thread(person, thread).await?;
+        let (school_id, _) = at_work(&entered)?;
+        entered.tx.rollback().await?;
+        let wanted = wanted(person, Some(school), thread.campus_id.map(|campus| campus.to_string()));
+        let minted = dispatch::mint(&self.database, &self.grants, wanted).await?;
+        let deadline_ms = clock::now_ms() + i64::try_from(TURN_LIMIT.as_millis()).unwrap_or(i64::MAX);
+        let tenant = Tenant::School(school_id);
+        let mut tx = self
+            .database
+            .begin_writing(tenant, &minted.turn_id.to_string(), LIMIT)
+            .await?;
+        let turn = NewTurn {
+            id: minted.turn_id,
+            message: &message,
+            deadline: DateTime::from_timestamp_millis(deadline_ms).unwrap_or_default(),
+        };
+        match rows::open_turn(&mut tx, school_id, &thread, turn).await {
+            Err(error) if error.is_duplicate_of("turns_open_key") => return Err(ConversationError::Busy),
+            opened => opened?,
+        }
+        let told = rows::told(&mut tx, &thread, history::MAX_TURNS).await?;
+        tx.commit().await?;
+        Ok(TurnMessage {
+            turn_id: minted.turn_id,
+            grant: minted.grant,
+            context: minted.context,
+            history: history::within_budget(told),
+            message,
+            deadline_ms,
+            reported: true,
+        })
+    }
+
+    /// Ends a turn that no worker was handed.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails; the turn is then given up once its time is over.
+    pub async fn give_up(&self, message: &TurnMessage) -> Result<(), ConversationError> {
+        if let Some(school) = message.context.user_details.school_id {
+            self.end_by_ourselves(school, message.turn_id, NOT_SENT_TEXT).await?;
+        }
+        Ok(())
+    }
+
+    /// A turn, and the right to follow it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::Unknown`] where it is in no thread of theirs.
+    pub async fn turn(&self, person: &Person, id: Uuid) -> Result<(Turn, Followed), ConversationError> {
+        for school in self.schools_of(person).await? {
+            let wanted = wanted(person, Some(school), None);
+            let mut entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await?;
+            let (school, staff) = at_work(&entered)?;
+            let found = rows::turn(&mut entered.tx, id, staff).await?;
+            entered.tx.rollback().await?;
+            if let Some(turn) = found {
+                return Ok((turn, Followed { school, turn: id }));
+            }
+        }
+        Err(ConversationError::Unknown("turn"))
+    }
+
+    /// What happened after a place, as far as it is known without a gap.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub async fn events(&self, followed: &Followed, after: Place) -> Result<Vec<Told>, ConversationError> {
+        let mut tx = self.database.begin(Tenant::School(followed.school), LIMIT).await?;
+        let stored = rows::events(&mut tx, followed.turn, after, MAX_EVENTS_READ).await?;
+        tx.rollback().await?;
+        Ok(without_gaps(stored, after))
+    }
+
+    /// Takes what a worker reports. A report that comes again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReportError`].
+    pub async fn record(&self, report: &TurnReport) -> Result<(), ReportError> {
+        let malformed = ReportError::Malformed;
+        let grant = self
+            .grants
+            .read(&report.grant)
+            .map_err(|_| malformed("its grant is not valid"))?;
+        if grant.turn_id != report.turn_id {
+            return Err(malformed("its grant is for another turn"));
+        }
+        let school = grant.identity.school_id.ok_or(malformed("its turn is of no school"))?;
+        let place = |number: u32| i32::try_from(number).map_err(|_| malformed("its place is out of bounds"));
+        let first = Place {
+            attempt: place(report.attempt)?,
+            place: place(report.first)?,
+        };
+        if first.attempt < 1 || first.place < 1 {
+            return Err(malformed("its place is out of bounds"));
+        }
+        let events: Result<Vec<Value>, _> = report.events.iter().map(serde_json::to_value).collect();
+        let events = events.map_err(|_| malformed("its events cannot be stored"))?;
+        let key = format!("{}:{}:{}", report.turn_id, first.attempt, first.place);
+        let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
+        if !rows::store_events(&mut tx, report.turn_id, first, &events).await? {
+            return Err(malformed("there is no such turn"));
+        }
+        for event in &report.events {
+            if let TurnEvent::Ended { outcome } = event {
+                let (status, text) = ended(outcome);
+                rows::end_turn(&mut tx, report.turn_id, status, text).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// Ends turns of which nobody reported an end in time. Answers which.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub async fn end_overdue(&self) -> Result<Vec<Uuid>, ConversationError> {
+        let mut given_up = Vec::new();
+        for (school, turn) in rows::overdue(&self.database, GIVE_UP_AFTER).await? {
+            self.end_by_ourselves(school, turn, GIVEN_UP_TEXT).await?;
+            given_up.push(turn);
+        }
+        Ok(given_up)
+    }
+
+    /// Tells all servers that these turns have news.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub async fn tell(&self, turns: &[Uuid]) -> Result<(), ConversationError> {
+        Ok(news::tell(&self.database, turns).await?)
+    }
+
+    /// The agents that this person is offered, and their tools; of those only what a search mentions.
+    ///
+    /// # Errors
+    ///
+    /// Where the person has no standing there.
+    pub async fn agent_map(
+        &self,
+        person: &Person,
+        school: Option<String>,
+        campus: Option<String>,
+        query: &str,
+    ) -> Result<Vec<AgentMapEntry>, ConversationError> {
+        let minted = dispatch::mint(&self.database, &self.grants, wanted(person, school, campus)).await?;
+        let eligible = eligible_agent_roles(minted.context.capabilities);
+        let offered = build_agent_map(minted.context.run_mode.name())
+            .into_iter()
+            .filter(|agent| agent.role.is_none_or(|role| eligible.contains(&role)));
+        Ok(search(offered.collect(), query))
+    }
+
+    async fn end_by_ourselves(&self, school: Uuid, turn: Uuid, text: &str) -> Result<(), ConversationError> {
+        let key = format!("{turn}:end");
+        let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
+        if rows::end_turn(&mut tx, turn, "failed", text).await? {
+            let at = rows::next_attempt(&mut tx, turn).await?;
+            let event = TurnEvent::Ended {
+                outcome: TurnOutcome::Error(text.to_owned()),
+            };
+            let event = serde_json::to_value(event).map_err(DispatchError::from)?;
+            rows::store_events(&mut tx, turn, at, &[event]).await?;
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// The schools, by slug, in which an account works.
+    async fn schools_of(&self, person: &Person) -> Result<Vec<String>, ConversationError> {
+        let accounts = account::by_email(&self.database, &person.email).await?;
+        if accounts.is_empty() {
+            return Err(DispatchError::UnknownAccount(person.email.clone()).into());
+        }
+        Ok(accounts.into_iter().filter_map(|account| account.school_slug).collect())
+    }
+
+    /// A thread of the person's, in a frame for reading of its school, and the school's slug.
+    async fn find_thread(&self, person: &Person, id: Uuid) -> Result<(Entered, Thread, String), ConversationError> {
+        for school in self.schools_of(person).await? {
+            let wanted = wanted(person, Some(school.clone()), None);
+            let mut entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await?;
+            let (_, staff) = at_work(&entered)?;
+            if let Some(thread) = rows::thread(&mut entered.tx, id, staff).await? {
+                return Ok((entered, thread, school));
+            }
+            entered.tx.rollback().await?;
+        }
+        Err(ConversationError::Unknown("thread"))
+    }
+}
+
+fn wanted(person: &Person, school: Option<String>, campus: Option<String>) -> Wanted {
+    Wanted {
+        email: person.email.clone(),
+        school,
+        campus,
+        door: Door::Chat,
+        lasts: TURN_LIMIT,
+    }
+}
+
+/// The school and the profile of whoever came in.
+fn at_work(entered: &Entered) -> Result<(Uuid, Uuid), ConversationError> {
+    let actor = &entered.standing.actor;
+    actor.school_id.zip(actor.staff_id).ok_or(ConversationError::NoSchool)
+}
+
+fn ended(outcome: &TurnOutcome) -> (&'static str, &str) {
+    match outcome {
+        TurnOutcome::Answer(text) => ("answered", text),
+        TurnOutcome::Error(text) => ("failed", text),
+        TurnOutcome::Cancelled(text) => ("cancelled", text),
+    }
+}
+
+/// The events up to the first that is missing. What a dead worker's attempt still lacks is not waited for once another has begun.
+fn without_gaps(stored: Vec<StoredEvent>, after: Place) -> Vec<Told> {
+    let mut at = after;
+    let mut told = Vec::new();
+    for event in stored {
+        let follows = event.at.attempt == at.attempt && event.at.place == at.place + 1;
+        let begins = event.at.attempt > at.attempt && event.at.place == 1;
+        if !follows && !begins {
+            // of this attempt one is missing; of an earlier one, nobody waits any more
+            if event.at.attempt > at.attempt {
+                continue;
+            }
+            break;
+        }
+        at = event.at;
+        let kind = event
+            .event
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let is_last = kind == "ended";
+        told.push(Told {
+            at,
+            event: (kind != "messages").then_some(event.event),
+            kind,
+            is_last,
+        });
+        if is_last {
+            break;
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn places(stored: &[(i32, i32)], after: (i32, i32)) -> Vec<(i32, i32)> {
+        let place = |(attempt, place): (i32, i32)| Place { attempt, place };
+        let stored = stored.iter().map(|&at| StoredEvent {
+            at: place(at),
+            event: json!({"type": "text"}),
+        });
+        let told = without_gaps(stored.collect(), place(after));
+        told.into_iter().map(|told| (told.at.attempt, told.at.place)).collect()
+    }
+
+    #[test]
+    fn events_are_told_in_order_and_without_gaps() {
+        assert_eq!(places(&[(1, 1), (1, 2)], (0, 0)), [(1, 1), (1, 2)]);
+        assert_eq!(places(&[(1, 2), (1, 3)], (0, 0)), [], "the first is still on its way");
+        assert_eq!(
+            places(&[(1, 4), (1, 6)], (1, 3)),
+            [(1, 4)],
+            "the fifth is still on its way"
+        );
+        assert_eq!(
+            places(&[(1, 6), (2, 1)], (1, 4)),
+            [],
+            "read again, the fifth may be there"
+        );
+        assert_eq!(
+            places(&[(2, 1), (2, 2)], (1, 4)),
+            [(2, 1), (2, 2)],
+            "a new attempt ends the old"
+        );
+        assert_eq!(places(&[(2, 2)], (1, 4)), []);
+    }
+
+    #[test]
+    fn nothing_is_told_after_the_end() {
+        let stored = |kind: &str, place| StoredEvent {
+            at: Place { attempt: 1, place },
+            event: json!({"type": kind}),
+        };
+        let told = without_gaps(
+            vec![stored("messages", 1), stored("ended", 2), stored("text", 3)],
+            Place::default(),
+        );
+        let kinds: Vec<_> = told
+            .iter()
+            .map(|told| (told.kind.as_str(), told.event.is_some()))
+            .collect();
+        assert_eq!(kinds, [("messages", false), ("ended", true)]);
+        assert!(told.last().unwrap().is_last);
+    }
+}

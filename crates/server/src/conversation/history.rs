@@ -1,0 +1,93 @@
+//! What a new turn is told of the turns before it: the newest, whole, within a budget.
+
+use crate::db::conversation::ToldTurn;
+use contract::turn::{PastTurn, ThreadHistory};
+use serde_json::json;
+
+/// The most turns that are told.
+pub(super) const MAX_TURNS: i64 = 50;
+/// The most that they may hold, in bytes of JSON: about 12,000 tokens, of which a model of 32,000 has room left for its work.
+const MAX_BYTES: usize = 48 * 1024;
+
+/// The newest turns that fit, oldest first. A turn is told whole or not at all: half of one would hold calls without results.
+pub(super) fn within_budget(newest_first: Vec<ToldTurn>) -> ThreadHistory {
+    let all = newest_first.first().map_or(0, |turn| turn.of);
+    let mut left = MAX_BYTES;
+    let mut turns = Vec::new();
+    for turn in newest_first {
+        let turn = past(turn);
+        let size = turn.message.len() + serde_json::to_vec(&turn.messages).map_or(MAX_BYTES, |json| json.len());
+        let Some(rest) = left.checked_sub(size) else { break };
+        left = rest;
+        turns.push(turn);
+    }
+    turns.reverse();
+    let told = i64::try_from(turns.len()).unwrap_or(all);
+    ThreadHistory {
+        turns,
+        left_out: u32::try_from(all - told).unwrap_or_default(),
+    }
+}
+
+/// A turn that ended without an answer says so, or the model would take its request for one that is still to be done.
+fn past(turn: ToldTurn) -> PastTurn {
+    let mut messages = turn.messages;
+    if turn.status != "answered" || messages.is_empty() {
+        messages.push(json!({"role": "assistant", "content": turn.outcome}));
+    }
+    PastTurn {
+        message: turn.message,
+        messages,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(number: usize, bytes: usize, of: i64) -> ToldTurn {
+        ToldTurn {
+            message: number.to_string(),
+            status: "answered".into(),
+            outcome: "Done.".into(),
+            messages: vec![json!({"role": "assistant", "content": "x".repeat(bytes)})],
+            of,
+        }
+    }
+
+    #[test]
+    fn the_newest_turns_are_told_oldest_first() {
+        let history = within_budget(vec![turn(3, 10, 3), turn(2, 10, 3), turn(1, 10, 3)]);
+        let told: Vec<_> = history.turns.iter().map(|turn| turn.message.as_str()).collect();
+        assert_eq!((told, history.left_out), (vec!["1", "2", "3"], 0));
+        assert_eq!(within_budget(Vec::new()), ThreadHistory::default());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_whole_and_counted() {
+        let history = within_budget(vec![
+            turn(9, 20_000, 9),
+            turn(8, 20_000, 9),
+            turn(7, 20_000, 9),
+            turn(6, 1, 9),
+        ]);
+        let told: Vec<_> = history.turns.iter().map(|turn| turn.message.as_str()).collect();
+        assert_eq!(
+            (told, history.left_out),
+            (vec!["8", "9"], 7),
+            "no older turn slips in past one that is left out"
+        );
+    }
+
+    #[test]
+    fn a_turn_without_an_answer_says_how_it_ended() {
+        let mut failed = turn(1, 1, 1);
+        failed.status = "failed".into();
+        failed.messages.clear();
+        let history = within_budget(vec![failed]);
+        assert_eq!(
+            history.turns[0].messages,
+            [json!({"role": "assistant", "content": "Done."})]
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! The HTTP door: conversations, their events as they happen, the agent map, health. The only module that knows axum.
+//!
+//! Who comes in is read from a bearer token; what they may do is asked of the rows on each request, and never of the token.
+
+pub(crate) mod auth;
+mod conversations;
+mod events;
+mod problem;
+
+use self::{auth::Authenticator, problem::Problem};
+use crate::{
+    conversation::{Conversations, hub::Hub},
+    rpc::turns::TurnSender,
+};
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, State},
+    http::StatusCode,
+    routing::{get, post},
+};
+use std::{future::Future, io, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
+
+/// The largest body of a request. A message has at most 20,000 characters.
+const MAX_BODY_BYTES: usize = 256 * 1024;
+/// How long the answer about readiness may take.
+const READY_LIMIT: Duration = Duration::from_secs(3);
+/// How long requests under way are given once the process was asked to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+/// What every request needs.
+pub(crate) struct Door {
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) turns: TurnSender,
+    pub(crate) auth: Authenticator,
+    pub(crate) hub: Arc<Hub>,
+    /// True once the process was asked to stop; streams end then, and their readers go on elsewhere.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// Serves until `shutdown` resolves.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    door: Arc<Door>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let mut stopping = door.stopping.clone();
+    let serving = axum::serve(listener, router(Arc::clone(&door))).with_graceful_shutdown(shutdown);
+    let ended = tokio::select! {
+        ended = serving => ended,
+        () = async {
+            // an error is the end of whoever would tell
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+            tokio::time::sleep(DRAIN_LIMIT).await;
+        } => Ok(()),
+    };
+    door.turns.close().await;
+    ended
+}
+
+fn router(door: Arc<Door>) -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "alive" }))
+        .route("/readyz", get(ready))
+        .route("/v1/threads", post(conversations::open_thread))
+        .route("/v1/threads/{thread}", get(conversations::thread))
+        .route("/v1/threads/{thread}/turns", post(conversations::begin_turn))
+        .route("/v1/turns/{turn}", get(conversations::turn))
+        .route("/v1/turns/{turn}/events", get(events::follow))
+        .route("/v1/turns/{turn}/cancel", post(conversations::cancel))
+        .route("/v1/agent-map", get(conversations::agent_map))
+        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "There is nothing here.") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "This cannot be done here.")
+        })
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(door)
+}
+
+/// Whether turns can be taken: the database answers, and the broker too.
+async fn ready(State(door): State<Arc<Door>>) -> Result<&'static str, Problem> {
+    let not_ready = |what: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
+    let database = timeout(READY_LIMIT, door.conversations.check()).await;
+    if !matches!(database, Ok(Ok(()))) {
+        return Err(not_ready("The database does not answer."));
+    }
+    let broker = timeout(READY_LIMIT, door.turns.check()).await;
+    if !matches!(broker, Ok(Ok(()))) {
+        return Err(not_ready("The broker does not answer."));
+    }
+    Ok("ready")
+}

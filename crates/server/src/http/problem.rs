@@ -1,0 +1,109 @@
+//! Errors of the door, as `application/problem+json` (RFC 9457).
+
+use crate::{
+    conversation::ConversationError,
+    dispatch::DispatchError,
+    error::{ToolError, to_tool_error},
+    rpc::RpcError,
+};
+use axum::{
+    Json,
+    extract::rejection::{JsonRejection, PathRejection, QueryRejection},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+
+/// Why a request was not answered.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    detail: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Self { status, detail } = self;
+        let title = status.canonical_reason().unwrap_or_default();
+        let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
+        let mut response = (status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<ConversationError> for Problem {
+    fn from(error: ConversationError) -> Self {
+        let status = match &error {
+            ConversationError::Unknown(_) => StatusCode::NOT_FOUND,
+            ConversationError::Busy => StatusCode::CONFLICT,
+            ConversationError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ConversationError::NoSchool => StatusCode::FORBIDDEN,
+            ConversationError::Dispatch(error) => return of_dispatch(error),
+            ConversationError::Database(error) => return of_fault(error),
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+/// A token of an account that is not there says no more than one of an account that may not come in.
+fn of_dispatch(error: &DispatchError) -> Problem {
+    match error {
+        DispatchError::UnknownAccount(_) => Problem::new(StatusCode::FORBIDDEN, "There is no such account here."),
+        DispatchError::SeveralSchools(_) => Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "school: name one; this person works in several",
+        ),
+        DispatchError::UnknownCampus(_) | DispatchError::SeveralCampuses(_) => {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("campus: {error}"))
+        }
+        DispatchError::Refused(fault @ ToolError::Database(_)) => of_fault(fault),
+        DispatchError::Refused(refusal) => Problem::new(StatusCode::FORBIDDEN, to_tool_error(refusal, "http")),
+        DispatchError::Unreadable(_) | DispatchError::Database(_) | DispatchError::Grant(_) => of_fault(error),
+    }
+}
+
+fn of_fault(error: &impl std::fmt::Display) -> Problem {
+    tracing::error!(%error, "a request failed");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "This is not possible at the moment.")
+}
+
+impl From<RpcError> for Problem {
+    fn from(error: RpcError) -> Self {
+        of_fault(&error)
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Problem {
+    fn from(_: PathRejection) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "There is nothing here.")
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
