@@ -19,6 +19,7 @@ mod casl;
 mod catalog;
 mod ceilings;
 mod compile_fail;
+mod conversations;
 mod deadlines;
 mod departments;
 mod every_tool;

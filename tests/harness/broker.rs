@@ -4,6 +4,7 @@ use contract::{
     AgentToolResult,
     envelope::{DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, ReplyPacket},
     topology::Topology,
+    turn::{TurnMessage, TurnReport},
 };
 use futures_util::StreamExt;
 use lapin::{
@@ -17,7 +18,7 @@ use lapin::{
 };
 use server::execute::Incoming;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 /// A bare peer.
@@ -274,6 +275,57 @@ impl Peer {
     #[must_use]
     pub const fn channel(&self) -> &Channel {
         &self.channel
+    }
+
+    /// Takes a turn off its queue, as a worker does.
+    pub async fn take_turn(&self) -> TurnMessage {
+        let queue = self.names.turns_queue.as_str();
+        let taken = async {
+            loop {
+                let options = BasicGetOptions { no_ack: true };
+                let got = self.channel.basic_get(queue.into(), options).await;
+                if let Some(message) = got.expect("the queue of turns is there") {
+                    return serde_json::from_slice(&message.delivery.data).expect("a turn can be read");
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), taken)
+            .await
+            .expect("a turn comes in time")
+    }
+
+    /// Reports something of a turn, as a worker does.
+    pub async fn report(&self, report: &TurnReport) {
+        let body = serde_json::to_vec(report).expect("a report can be written");
+        self.report_raw(&body).await;
+    }
+
+    /// Puts these bytes where reports go.
+    pub async fn report_raw(&self, body: &[u8]) {
+        let queue = self.names.reports_queue.as_str();
+        let options = BasicPublishOptions::default();
+        let properties = BasicProperties::default().with_delivery_mode(2);
+        let sent = self
+            .channel
+            .basic_publish("".into(), queue.into(), options, body, properties);
+        sent.await
+            .expect("the report is sent")
+            .await
+            .expect("the report is confirmed");
+    }
+
+    /// Waits until so many reports are dead letters.
+    pub async fn until_dead_reports(&self, count: u32) {
+        let all = async {
+            while self.depth(&self.names.reports_dead_queue).await < count {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), all)
+            .await
+            .expect("dead letters come in time");
+        assert_eq!(self.depth(&self.names.reports_dead_queue).await, count);
     }
 
     /// Leaves at once.

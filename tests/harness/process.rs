@@ -62,6 +62,20 @@ impl Process {
         assert!(is_ready, "the program ended before it was ready");
     }
 
+    /// Waits for a line that begins like this, and answers it.
+    pub async fn line(&mut self, beginning: &str) -> String {
+        let line = async {
+            while let Some(line) = self.lines.next_line().await.expect("its output is text") {
+                if line.starts_with(beginning) {
+                    return Some(line);
+                }
+            }
+            None
+        };
+        let found = timeout(READY_LIMIT, line).await.expect("the line comes in time");
+        found.expect("the program says so before it ends")
+    }
+
     /// Waits for its end.
     pub async fn ended(&mut self, limit: Duration) -> ExitStatus {
         timeout(limit, self.child.wait())

@@ -5,13 +5,14 @@
 
 mod history;
 pub(crate) mod hub;
+mod order;
 
 pub use crate::db::conversation::{Place, Turn};
 use crate::{
     clock,
     db::{
         Access, Database, DbError, Tenant, account,
-        conversation::{self as rows, NewTurn, StoredEvent, Thread},
+        conversation::{self as rows, NewTurn, Thread},
         news,
     },
     dispatch::{self, DispatchError, Entered, Wanted},
@@ -280,7 +281,21 @@ impl Conversations {
         let mut tx = self.database.begin(Tenant::School(followed.school), LIMIT).await?;
         let stored = rows::events(&mut tx, followed.turn, after, MAX_EVENTS_READ).await?;
         tx.rollback().await?;
-        Ok(without_gaps(stored, after))
+        Ok(order::without_gaps(stored, after))
+    }
+
+    /// Whether the event at a place is the last of its turn.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub async fn is_last(&self, followed: &Followed, at: Place) -> Result<bool, ConversationError> {
+        let before = Place {
+            place: at.place.saturating_sub(1),
+            ..at
+        };
+        let told = self.events(followed, before).await?;
+        Ok(told.first().is_some_and(|told| told.at == at && told.is_last))
     }
 
     /// Takes what a worker reports. A report that comes again changes nothing.
@@ -426,96 +441,5 @@ fn ended(outcome: &TurnOutcome) -> (&'static str, &str) {
         TurnOutcome::Answer(text) => ("answered", text),
         TurnOutcome::Error(text) => ("failed", text),
         TurnOutcome::Cancelled(text) => ("cancelled", text),
-    }
-}
-
-/// The events up to the first that is missing. What a dead worker's attempt still lacks is not waited for once another has begun.
-fn without_gaps(stored: Vec<StoredEvent>, after: Place) -> Vec<Told> {
-    let mut at = after;
-    let mut told = Vec::new();
-    for event in stored {
-        let follows = event.at.attempt == at.attempt && event.at.place == at.place + 1;
-        let begins = event.at.attempt > at.attempt && event.at.place == 1;
-        if !follows && !begins {
-            // of this attempt one is missing; of an earlier one, nobody waits any more
-            if event.at.attempt > at.attempt {
-                continue;
-            }
-            break;
-        }
-        at = event.at;
-        let kind = event
-            .event
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        let is_last = kind == "ended";
-        told.push(Told {
-            at,
-            event: (kind != "messages").then_some(event.event),
-            kind,
-            is_last,
-        });
-        if is_last {
-            break;
-        }
-    }
-    told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn places(stored: &[(i32, i32)], after: (i32, i32)) -> Vec<(i32, i32)> {
-        let place = |(attempt, place): (i32, i32)| Place { attempt, place };
-        let stored = stored.iter().map(|&at| StoredEvent {
-            at: place(at),
-            event: json!({"type": "text"}),
-        });
-        let told = without_gaps(stored.collect(), place(after));
-        told.into_iter().map(|told| (told.at.attempt, told.at.place)).collect()
-    }
-
-    #[test]
-    fn events_are_told_in_order_and_without_gaps() {
-        assert_eq!(places(&[(1, 1), (1, 2)], (0, 0)), [(1, 1), (1, 2)]);
-        assert_eq!(places(&[(1, 2), (1, 3)], (0, 0)), [], "the first is still on its way");
-        assert_eq!(
-            places(&[(1, 4), (1, 6)], (1, 3)),
-            [(1, 4)],
-            "the fifth is still on its way"
-        );
-        assert_eq!(
-            places(&[(1, 6), (2, 1)], (1, 4)),
-            [],
-            "read again, the fifth may be there"
-        );
-        assert_eq!(
-            places(&[(2, 1), (2, 2)], (1, 4)),
-            [(2, 1), (2, 2)],
-            "a new attempt ends the old"
-        );
-        assert_eq!(places(&[(2, 2)], (1, 4)), []);
-    }
-
-    #[test]
-    fn nothing_is_told_after_the_end() {
-        let stored = |kind: &str, place| StoredEvent {
-            at: Place { attempt: 1, place },
-            event: json!({"type": kind}),
-        };
-        let told = without_gaps(
-            vec![stored("messages", 1), stored("ended", 2), stored("text", 3)],
-            Place::default(),
-        );
-        let kinds: Vec<_> = told
-            .iter()
-            .map(|told| (told.kind.as_str(), told.event.is_some()))
-            .collect();
-        assert_eq!(kinds, [("messages", false), ("ended", true)]);
-        assert!(told.last().unwrap().is_last);
     }
 }

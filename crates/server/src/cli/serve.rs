@@ -32,9 +32,15 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
     let conversations = Arc::new(Conversations::new(database.clone(), config.grants.clone()));
     let pipeline = Pipeline::new(database.clone(), config.grants)?;
     let (stop, stopping) = watch::channel(false);
+    let hub = Arc::new(Hub::new());
     // among the worker threads: to this one each delivery would have to cross, and wake it
     let mut tasks = JoinSet::new();
-    let (broker, until) = (config.broker.clone(), stopped(stopping.clone()));
+    if let Some(http) = &config.http {
+        let (conversations, hub) = (Arc::clone(&conversations), Arc::clone(&hub));
+        open_door(&mut tasks, http, &config.broker, conversations, hub, stopping.clone()).await?;
+    }
+    serve_conversations(&mut tasks, &config.broker, &conversations, &hub, &stopping);
+    let (broker, until) = (config.broker, stopped(stopping));
     tasks.spawn(async move {
         rpc::serve(Arc::new(pipeline), &broker, until, || {
             tracing::info!("taking tool calls");
@@ -44,11 +50,6 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .await;
         Ok(())
     });
-    let hub = Arc::new(Hub::new());
-    serve_conversations(&mut tasks, &config.broker, &conversations, &hub, &stopping);
-    if let Some(http) = &config.http {
-        open_door(&mut tasks, http, &config.broker, conversations, hub, stopping).await?;
-    }
     let mut told_to_stop = pin!(shutdown()?);
     let mut first = Ok(());
     loop {

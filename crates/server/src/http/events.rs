@@ -41,6 +41,10 @@ pub(super) async fn follow(
     // before the first look, or what happens between them would wake nobody
     let news = door.hub.follow();
     let (_, followed) = door.conversations.turn(&person, id).await?;
+    // a browser comes back by itself until it is told that there is nothing more
+    if after != Place::default() && door.conversations.is_last(&followed, after).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let reader = Reader {
         conversations: Arc::clone(&door.conversations),
         followed,

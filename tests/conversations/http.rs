@@ -1,0 +1,186 @@
+//! A person at the HTTP door.
+
+use e2e::{Stage, process::Process};
+use reqwest::{Client, Response, StatusCode};
+use serde_json::Value;
+use std::{collections::VecDeque, time::Duration};
+use tokio::{process::Command, time::timeout};
+
+/// How long the next event may take on a busy machine.
+const EVENT_LIMIT: Duration = Duration::from_secs(30);
+
+/// A server with its door open.
+pub(super) struct Server {
+    pub(super) process: Process,
+    pub(super) url: String,
+}
+
+impl Server {
+    pub(super) async fn on(stage: &Stage) -> Self {
+        let program = env!("CARGO_BIN_EXE_server-under-test");
+        let mut process = Process::spawn(program, &["serve"], stage, &[("HTTP_ADDR", "127.0.0.1:0")]);
+        let url = process.line("http://").await;
+        process.ready().await;
+        Self { process, url }
+    }
+
+    /// Somebody who comes in with a token of their own.
+    pub(super) async fn person(&self, stage: &Stage, email: &str) -> Visitor {
+        let output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
+            .args(["token", "--email", email])
+            .env_clear()
+            .envs(stage.variables())
+            .output()
+            .await
+            .expect("the command runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let token = String::from_utf8(output.stdout)
+            .expect("a token is text")
+            .trim()
+            .to_owned();
+        Visitor {
+            client: client(),
+            url: self.url.clone(),
+            token,
+        }
+    }
+}
+
+/// A client, to addresses without TLS.
+pub(super) fn client() -> Client {
+    // another test of this process may have chosen one before
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().tls_certs_only([]).build();
+    client.expect("a client can be made")
+}
+
+/// Somebody with a token.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    client: Client,
+    url: String,
+    token: String,
+}
+
+impl Visitor {
+    /// The same person at another server.
+    pub(super) fn at(&self, server: &Server) -> Self {
+        Self {
+            url: server.url.clone(),
+            ..self.clone()
+        }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> (StatusCode, Value) {
+        let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
+        read(request.send().await.expect("the server answers")).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        let request = self
+            .client
+            .post(format!("{}{path}", self.url))
+            .bearer_auth(&self.token)
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        read(request.send().await.expect("the server answers")).await
+    }
+
+    /// Opens a thread, and answers its id.
+    pub(super) async fn thread(&self, body: &Value) -> String {
+        let (status, thread) = self.post("/v1/threads", body).await;
+        assert_eq!(status, StatusCode::CREATED, "{thread}");
+        thread["id"].as_str().expect("it has an id").to_owned()
+    }
+
+    /// Begins a turn, and answers its id.
+    pub(super) async fn turn(&self, thread: &str, message: &str) -> String {
+        let path = format!("/v1/threads/{thread}/turns");
+        let (status, turn) = self.post(&path, &serde_json::json!({"message": message})).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{turn}");
+        turn["id"].as_str().expect("it has an id").to_owned()
+    }
+
+    /// Follows a turn, from the first event or from the one after another.
+    pub(super) async fn follow(&self, turn: &str, after: Option<&str>) -> Events {
+        let response = self.try_follow(turn, after).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Events {
+            response,
+            text: String::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    pub(super) async fn try_follow(&self, turn: &str, after: Option<&str>) -> Response {
+        let mut request = self.client.get(format!("{}/v1/turns/{turn}/events", self.url));
+        if let Some(id) = after {
+            request = request.header("last-event-id", id);
+        }
+        let sent = request.bearer_auth(&self.token).send();
+        sent.await.expect("the server answers")
+    }
+}
+
+pub(super) async fn read(response: Response) -> (StatusCode, Value) {
+    let status = response.status();
+    let text = response.text().await.expect("the answer is text");
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// An event as it arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Event {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) data: Value,
+}
+
+/// A stream of events.
+pub(super) struct Events {
+    response: Response,
+    text: String,
+    waiting: VecDeque<Event>,
+}
+
+impl Events {
+    /// The next event; none at the end of the stream.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        timeout(EVENT_LIMIT, self.read()).await.expect("an event comes in time")
+    }
+
+    async fn read(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            let chunk = self.response.chunk().await.expect("the stream is whole")?;
+            self.text
+                .push_str(std::str::from_utf8(&chunk).expect("events are text"));
+            while let Some((block, rest)) = self.text.split_once("\n\n") {
+                let field = |name: &str| {
+                    let mut lines = block.lines();
+                    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
+                };
+                if let Some(data) = field("data") {
+                    self.waiting.push_back(Event {
+                        id: field("id").expect("an event has an id"),
+                        kind: field("event").expect("an event has a kind"),
+                        data: serde_json::from_str(&data).expect("an event is JSON"),
+                    });
+                }
+                self.text = rest.to_owned();
+            }
+        }
+    }
+
+    /// All events to the end.
+    pub(super) async fn all(mut self) -> Vec<Event> {
+        let mut all = Vec::new();
+        while let Some(event) = self.next().await {
+            all.push(event);
+        }
+        all
+    }
+}
