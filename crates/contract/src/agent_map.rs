@@ -56,7 +56,9 @@ impl ToolRole {
         }
     }
 
-    const fn description(self) -> &'static str {
+    /// What that persona is for.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
         match self {
             Self::ClassTeacher => "Helps class teachers with their own stream: its roster, and what is due for it.",
             Self::SubjectTeacher => "Helps subject teachers with the classes they teach.",
