@@ -185,7 +185,7 @@ pub(crate) fn envelope_text(result: &AgentToolResult) -> String {
 }
 
 /// What a model wrote as arguments. The ways in which models say "none" are an empty object; what is no object is refused.
-fn parse_arguments(text: &str) -> Result<Map<String, Value>, AgentToolResult> {
+pub(crate) fn parse_arguments(text: &str) -> Result<Map<String, Value>, AgentToolResult> {
     if matches!(text.trim(), "" | "null" | "\"null\"" | "\"\"") {
         return Ok(Map::new());
     }

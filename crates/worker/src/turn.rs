@@ -1,40 +1,49 @@
-//! One turn: a person's message, and what the supervisor does about it until the answer.
+//! One turn: a person's message, and what the agents do about it until the answer.
 //!
-//! The loop is: ask the model, run the calls that it makes, give it the results, ask again, to a bound of steps. What a person
-//! reads when it goes wrong is here too, and holds nothing of a provider's.
+//! Built anew for each message: the supervisor with its belt, and the specialists that this person is offered ([`mod@agent`] is the
+//! loop that each of them runs). What a person reads when it goes wrong is here too, and holds nothing of a provider's.
 
+mod agent;
+mod cancellation;
+mod chat;
+mod events;
 mod history;
+mod ledger;
+mod past;
+mod task;
+
+pub use agent::MAX_STEPS;
+pub use cancellation::Cancellation;
+pub use chat::{Answered, ChatModel, OnText, Usage};
+#[cfg(test)]
+pub(crate) use events::Collected;
+pub use events::{Reporter, Unreported};
+#[cfg(test)]
+pub(crate) use task::TASK;
 
 use crate::{
-    agents::rover_prompt,
+    agents::{Subagent, select_subagents},
     caller::AgentToolCaller,
     clock,
     context::{Runtime, TurnTicket},
-    model::{Model, ModelError, ToolCall},
-    proxy::{BeltTool, build_agent_tools, envelope_text},
+    model::ModelError,
+    proxy::{BeltTool, build_agent_tools},
 };
-use contract::{
-    AgentToolResult,
-    turn::{ToolCallRecord, TurnAnswer, TurnMessage, TurnOutcome},
+use agent::Agent;
+use contract::turn::{TurnAnswer, TurnEvent, TurnMessage, TurnOutcome};
+use ledger::Ledger;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
-use futures_util::future::join_all;
-use history::{CallIds, History};
-use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How often the model is asked in one turn. A task of a school takes two to five; the rest is a model going in circles.
-pub const MAX_STEPS: usize = 8;
-/// How many calls of one step are run. More at once is a model out of control.
-const MAX_CALLS_PER_STEP: usize = 16;
 /// The longest that a turn lasts, whatever its message says.
 const MAX_TURN: Duration = Duration::from_mins(10);
 /// What is kept of a turn's time for its answer to arrive in.
 const ANSWER_MARGIN: Duration = Duration::from_millis(500);
-/// The most of an unknown tool's name that is repeated.
-const MAX_NAME_CHARS: usize = 64;
 
-/// Why a turn has no answer.
+/// Why a turn, or a specialist in it, has no answer.
 #[derive(Debug, thiserror::Error)]
 enum TurnError {
     #[error(transparent)]
@@ -45,8 +54,14 @@ enum TurnError {
     StepBound,
     #[error("the turn's calls and results are too long")]
     TooLong,
+    #[error("the turn's agents asked the model too often")]
+    AskedTooOften,
+    #[error("the turn took too many tokens")]
+    TooManyTokens,
     #[error("the turn's time is over")]
     TimeOver,
+    #[error("the turn was stopped by somebody")]
+    Cancelled,
 }
 
 impl TurnError {
@@ -60,12 +75,14 @@ impl TurnError {
             Self::StepBound => format!(
                 "I stopped after {MAX_STEPS} steps without coming to an answer. Please ask for less at once, or say it in other words."
             ),
-            Self::TooLong => {
+            Self::TooLong | Self::AskedTooOften | Self::TooManyTokens => {
                 "This became too much for one message. Please ask for less at once, or in smaller parts.".to_owned()
             }
             Self::TimeOver => {
                 "There was not enough time to finish this. Please try again, or ask for less at once.".to_owned()
             }
+            Self::Cancelled if changed => "This was stopped, as asked.".to_owned(),
+            Self::Cancelled => return "This was stopped, as asked, before anything was changed.".to_owned(),
         };
         if changed {
             format!("{what} Some of what you asked for may have been done; please check before you repeat it.")
@@ -77,50 +94,63 @@ impl TurnError {
 
 /// Runs turns.
 pub struct TurnRunner {
-    model: Model,
+    model: Box<dyn ChatModel>,
     caller: Arc<dyn AgentToolCaller>,
 }
 
 /// One turn under way.
 struct Turn<'a> {
     runner: &'a TurnRunner,
+    message: &'a TurnMessage,
+    reporter: Arc<dyn Reporter>,
     belt: Vec<BeltTool>,
+    specialists: Vec<Subagent>,
     runtime: Runtime,
-    records: Vec<ToolCallRecord>,
-    changed: bool,
+    ledger: Mutex<Ledger>,
 }
 
 impl TurnRunner {
     /// Runs turns with this model, whose calls go out through this caller.
     #[must_use]
-    pub fn new(model: Model, caller: Arc<dyn AgentToolCaller>) -> Self {
-        Self { model, caller }
+    pub fn new(model: impl ChatModel + 'static, caller: Arc<dyn AgentToolCaller>) -> Self {
+        Self {
+            model: Box::new(model),
+            caller,
+        }
     }
 
-    /// Runs one turn. Ends by its deadline, and always with an answer.
-    pub async fn run(&self, message: &TurnMessage) -> TurnAnswer {
+    /// Runs one turn. Ends by its deadline, or soon after it is stopped, and always with an answer. The reporter is told what happens
+    /// meanwhile, and the end as the last thing.
+    pub async fn run(
+        &self,
+        message: &TurnMessage,
+        reporter: Arc<dyn Reporter>,
+        cancellation: Cancellation,
+    ) -> TurnAnswer {
         let time = clock::left_until(message.deadline_ms)
             .saturating_sub(ANSWER_MARGIN)
             .min(MAX_TURN);
-        let mut turn = Turn::of(self, message);
-        let ended = timeout(time, turn.finish(message)).await;
-        let outcome = match ended.unwrap_or(Err(TurnError::TimeOver)) {
-            Ok(text) => TurnOutcome::Answer(text),
-            Err(error) => {
-                tracing::warn!(turn = %message.turn_id, %error, "a turn without an answer");
-                TurnOutcome::Error(error.text(turn.changed))
-            }
+        let turn = Turn::of(self, message, reporter.clone());
+        let ended = tokio::select! {
+            biased;
+            () = cancellation.stopped() => Err(TurnError::Cancelled),
+            ended = timeout(time, turn.finish()) => ended.unwrap_or(Err(TurnError::TimeOver)),
         };
+        let outcome = turn.outcome(ended);
+        let tool_calls = turn.ledger().take_records();
+        reporter.event(TurnEvent::Ended {
+            outcome: outcome.clone(),
+        });
         TurnAnswer {
             turn_id: message.turn_id,
             outcome,
-            tool_calls: turn.records,
+            tool_calls,
         }
     }
 }
 
 impl<'a> Turn<'a> {
-    fn of(runner: &'a TurnRunner, message: &TurnMessage) -> Self {
+    fn of(runner: &'a TurnRunner, message: &'a TurnMessage, reporter: Arc<dyn Reporter>) -> Self {
         let context = serde_json::to_value(&message.context).expect("a context is made of texts, numbers and ids");
         let ticket = TurnTicket {
             turn_id: message.turn_id,
@@ -133,104 +163,44 @@ impl<'a> Turn<'a> {
             tool_call_id: String::new(),
             writer: None,
         };
-        let belt = build_agent_tools(&runner.caller, message.context.run_mode.name());
         Self {
             runner,
-            belt,
+            message,
+            reporter,
+            belt: build_agent_tools(&runner.caller, message.context.run_mode.name()),
+            specialists: select_subagents(&message.context, &runner.caller),
             runtime,
-            records: Vec::new(),
-            changed: false,
+            ledger: Mutex::default(),
         }
     }
 
-    async fn finish(&mut self, message: &TurnMessage) -> Result<String, TurnError> {
-        let tools: Vec<Value> = self.belt.iter().map(offer).collect();
-        let mut history = History::new(&rover_prompt(&message.context), &message.message);
-        let mut ids = CallIds::default();
-        for step in 1..=MAX_STEPS {
-            let completion = self
-                .runner
-                .model
-                .complete(history.messages(), &tools, message.deadline_ms)
-                .await?;
-            if completion.calls.is_empty() {
-                return completion.text.ok_or(TurnError::NoAnswer);
-            }
-            if step == MAX_STEPS {
-                // Calls whose results nobody would read are not made.
-                break;
-            }
-            let calls = ids.make_unique(step, completion.calls);
-            history.push_calls(completion.text.as_deref(), &calls);
-            if history.is_too_long() {
-                return Err(TurnError::TooLong);
-            }
-            let results = self.run_calls(&calls).await;
-            history.push_results(&calls, results);
-            if history.is_too_long() {
-                return Err(TurnError::TooLong);
-            }
-        }
-        Err(TurnError::StepBound)
+    async fn finish(&self) -> Result<String, TurnError> {
+        self.report(TurnEvent::Started {});
+        let mut supervisor = Agent::supervisor(self);
+        supervisor.finish(&self.message.history, &self.message.message).await
     }
 
-    /// Runs the calls of one step, all at once; results in the order of the calls.
-    async fn run_calls(&mut self, calls: &[ToolCall]) -> Vec<String> {
-        let first = self.records.len();
-        for call in calls {
-            let name = shortened(&call.name);
-            self.changed |= self.tool(&call.name).is_some_and(BeltTool::is_mutating);
-            // Written down before it is run: if time runs out meanwhile, it was begun and nobody knows.
-            self.records.push(ToolCallRecord {
-                tool_call_id: call.id.clone(),
-                name,
-                succeeded: false,
-            });
-        }
-        let results = join_all(calls.iter().enumerate().map(|(index, call)| self.run_call(index, call))).await;
-        for (record, result) in self.records.iter_mut().skip(first).zip(&results) {
-            record.succeeded = result.is_data();
-        }
-        results.iter().map(envelope_text).collect()
-    }
-
-    async fn run_call(&self, index: usize, call: &ToolCall) -> AgentToolResult {
-        if index >= MAX_CALLS_PER_STEP {
-            return AgentToolResult::error(format!(
-                "Not run: at most {MAX_CALLS_PER_STEP} tools can be called at once. Call the others again after these."
-            ));
-        }
-        let Some(tool) = self.tool(&call.name) else {
-            // It does not say which tools there are: some may not be this caller's to know of.
-            return AgentToolResult::error(format!("There is no tool called \"{}\" here.", shortened(&call.name)));
+    fn outcome(&self, ended: Result<String, TurnError>) -> TurnOutcome {
+        let error = match ended {
+            Ok(text) => return TurnOutcome::Answer(text),
+            Err(error) => error,
         };
-        let runtime = Runtime {
-            tool_call_id: call.id.clone(),
-            ..self.runtime.clone()
-        };
-        let result = tool.call(&call.arguments, &runtime).await;
-        tracing::info!(turn = %self.runtime.turn.turn_id, call = call.id, tool = tool.name(), done = result.is_data(), "called");
-        result
+        tracing::warn!(turn = %self.message.turn_id, %error, "a turn without an answer");
+        let text = error.text(self.ledger().has_changed(""));
+        if matches!(error, TurnError::Cancelled) {
+            TurnOutcome::Cancelled(text)
+        } else {
+            TurnOutcome::Error(text)
+        }
     }
 
-    fn tool(&self, name: &str) -> Option<&BeltTool> {
-        self.belt.iter().find(|tool| tool.name() == name)
+    fn report(&self, event: TurnEvent) {
+        self.reporter.event(event);
     }
-}
 
-/// A tool as the protocol offers it.
-fn offer(tool: &BeltTool) -> Value {
-    json!({
-        "type": "function",
-        "function": {"name": tool.name(), "description": tool.description(), "parameters": tool.schema()},
-    })
-}
-
-fn shortened(name: &str) -> String {
-    name.chars()
-        .filter(|character| !character.is_control())
-        .take(MAX_NAME_CHARS)
-        .collect()
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]

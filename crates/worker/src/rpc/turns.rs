@@ -12,7 +12,10 @@ use super::{
     properties,
     redaction::without_grant,
 };
-use crate::{tasks::backoff, turn::TurnRunner};
+use crate::{
+    tasks::backoff,
+    turn::{Cancellation, TurnRunner, Unreported},
+};
 use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::{DIRECT_REPLY_TO, MAX_PACKET_BYTES},
@@ -225,7 +228,8 @@ async fn attend(delivery: Delivery, answers: Answers, runner: Arc<TurnRunner>) -
         Plan::Run(message) => {
             let turn_id = message.turn_id;
             tracing::info!(turn = %turn_id, "a turn begins");
-            let run = AssertUnwindSafe(runner.run(&message)).catch_unwind().await;
+            let run = runner.run(&message, Arc::new(Unreported), Cancellation::never());
+            let run = AssertUnwindSafe(run).catch_unwind().await;
             run.unwrap_or_else(|_| {
                 tracing::error!(turn = %turn_id, "a turn panicked");
                 failed(turn_id, FAULT_TEXT)

@@ -1,45 +1,38 @@
-//! The conversation of one turn as the model reads it, and the ids of the calls in it.
+//! The conversation of one agent as the model reads it, and the ids of the calls in it.
 
+use super::past;
 use crate::model::ToolCall;
+use contract::turn::ThreadHistory;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The longest id that is kept as the model wrote it: it becomes part of a key on the wire, which has room for 255 bytes.
-const MAX_ID_BYTES: usize = 128;
+/// The longest id that is kept as the model wrote it: with a specialist's behind a supervisor's it becomes part of a key on the
+/// wire, which has room for 255 bytes.
+const MAX_ID_BYTES: usize = 64;
 
-/// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it again.
-const MAX_BYTES: usize = 1024 * 1024;
+/// Between the id of the call that hands work to a specialist and the ids of the specialist's own calls. No id that is kept has it,
+/// so that no two agents' ids can meet.
+const ID_SEPARATOR: char = '/';
 
 /// The messages so far. Every call in it has its one result.
-pub(super) struct History {
-    messages: Vec<Value>,
-    /// How much the calls and results hold; the first two messages are bounded by the packet that they came in.
-    bytes: usize,
-}
+pub(super) struct History(Vec<Value>);
 
 impl History {
-    pub(super) fn new(system: &str, person: &str) -> Self {
-        let messages = vec![
-            json!({"role": "system", "content": system}),
-            json!({"role": "user", "content": person}),
-        ];
-        Self { messages, bytes: 0 }
+    /// What is said before the first answer: the system prompt, the thread, the person.
+    pub(super) fn new(system: &str, thread: &ThreadHistory, person: &str) -> Self {
+        let mut messages = vec![json!({"role": "system", "content": system})];
+        messages.extend(thread.turns.iter().flat_map(past::normalised_turn));
+        messages.push(json!({"role": "user", "content": person}));
+        Self(messages)
     }
 
     pub(super) fn messages(&self) -> &[Value] {
-        &self.messages
-    }
-
-    /// Whether it holds more than may be kept, and the turn has to end.
-    pub(super) const fn is_too_long(&self) -> bool {
-        self.bytes > MAX_BYTES
+        &self.0
     }
 
     /// What the model said and wants called. What is no JSON object goes back as an empty one: servers parse the arguments of the
     /// history, and some refuse the whole request over them. The model learns from the result what was wrong.
     pub(super) fn push_calls(&mut self, text: Option<&str>, calls: &[ToolCall]) {
-        let of_call = |call: &ToolCall| call.id.len() + call.name.len() + call.arguments.len();
-        self.bytes += text.map_or(0, str::len) + calls.iter().map(of_call).sum::<usize>();
         let calls: Vec<Value> = calls
             .iter()
             .map(|call| {
@@ -48,25 +41,59 @@ impl History {
                 json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
             })
             .collect();
-        self.messages
+        self.0
             .push(json!({"role": "assistant", "content": text, "tool_calls": calls}));
     }
 
     pub(super) fn push_results(&mut self, calls: &[ToolCall], results: Vec<String>) {
-        self.bytes += results.iter().map(String::len).sum::<usize>();
         let results = calls.iter().zip(results);
-        self.messages
+        self.0
             .extend(results.map(|(call, text)| json!({"role": "tool", "tool_call_id": call.id, "content": text})));
     }
 }
 
-/// The ids of a turn's calls. Each is part of an idempotency key, so two calls must never share one, and the same call of the
+/// How much an answer with calls adds to a turn.
+pub(super) fn size_of(text: Option<&str>, calls: &[ToolCall]) -> usize {
+    let of_call = |call: &ToolCall| call.id.len() + call.name.len() + call.arguments.len();
+    text.map_or(0, str::len) + calls.iter().map(of_call).sum::<usize>()
+}
+
+/// The ids of one agent's calls. Each is part of an idempotency key, so two calls must never share one, and the same call of the
 /// same answers must get the same one again.
-#[derive(Default)]
-pub(super) struct CallIds(HashSet<String>);
+pub(super) struct CallIds {
+    /// What makes them those of this agent; nothing for the supervisor's.
+    prefix: String,
+    used: HashSet<String>,
+}
 
 impl CallIds {
-    /// The calls of a step with ids that no other call of the turn has. An id that is of use is kept.
+    /// Those of the supervisor.
+    pub(super) fn of_supervisor() -> Self {
+        Self {
+            prefix: String::new(),
+            used: HashSet::new(),
+        }
+    }
+
+    /// Those of the specialist that works for one call of the supervisor.
+    pub(super) fn within(task_id: &str) -> Self {
+        Self {
+            prefix: format!("{task_id}{ID_SEPARATOR}"),
+            used: HashSet::new(),
+        }
+    }
+
+    /// An id as it is known outside of the agent's own conversation: unique in the whole turn.
+    pub(super) fn in_turn(&self, id: &str) -> String {
+        format!("{}{id}", self.prefix)
+    }
+
+    /// What the ids of this agent's calls begin with, as they are known in the turn.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The calls of a step with ids that no other call of the agent has. An id that is of use is kept.
     pub(super) fn make_unique(&mut self, step: usize, calls: Vec<ToolCall>) -> Vec<ToolCall> {
         let numbered = calls.into_iter().enumerate();
         numbered
@@ -78,7 +105,8 @@ impl CallIds {
     }
 
     fn unique(&mut self, step: usize, index: usize, id: &str) -> String {
-        let usable = !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && char::from(byte) != ID_SEPARATOR;
+        let usable = !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(is_plain);
         let base = if usable { id } else { "call" };
         let mut unique = if usable {
             id.to_owned()
@@ -86,7 +114,7 @@ impl CallIds {
             format!("call_{step}_{index}")
         };
         let mut again = 0_usize;
-        while !self.0.insert(unique.clone()) {
+        while !self.used.insert(unique.clone()) {
             unique = format!("{base}_{step}_{index}_{again}");
             again += 1;
         }
@@ -108,7 +136,7 @@ mod tests {
     }
 
     fn made(steps: &[&[&str]]) -> Vec<String> {
-        let mut ids = CallIds::default();
+        let mut ids = CallIds::of_supervisor();
         let steps = steps.iter().enumerate();
         steps
             .flat_map(|(step, step_ids)| ids.make_unique(step + 1, calls(step_ids)))
@@ -122,7 +150,7 @@ mod tests {
         let long = "x".repeat(500);
         let steps: &[&[&str]] = &[
             &["a", "a", "", "call_1_2"],
-            &["a", "", "a b", "\u{1F600}", &long],
+            &["a", "", "a b", "a/b", "\u{1F600}", &long],
             &["call_2_1", "a_1_1_0"],
         ];
         let once = made(steps);
@@ -132,10 +160,50 @@ mod tests {
         assert!(once.iter().all(|id| id.len() <= MAX_ID_BYTES + 20));
     }
 
+    #[test]
+    fn ids_of_two_agents_never_meet_and_fit_into_a_key() {
+        let long = "x".repeat(MAX_ID_BYTES);
+        let task = made(&[&[&long, &long]]).pop().unwrap();
+        let mut of_specialist = CallIds::within(&task);
+        let made_by_specialist = of_specialist.make_unique(8, calls(&[&long, &long, &task]));
+        let in_turn: HashSet<String> = made_by_specialist
+            .iter()
+            .map(|call| of_specialist.in_turn(&call.id))
+            .collect();
+        assert_eq!(in_turn.len(), 3);
+        for id in &in_turn {
+            let by_the_supervisor = made(&[&[id.as_str()]]);
+            assert_ne!(
+                by_the_supervisor.first(),
+                Some(id),
+                "the supervisor cannot write a specialist's id"
+            );
+            assert!(contract::turn::idempotency_key(uuid::Uuid::nil(), id).len() <= 255);
+        }
+    }
+
+    #[test]
+    fn the_thread_comes_between_the_system_prompt_and_the_person() {
+        let thread = ThreadHistory {
+            turns: vec![contract::turn::PastTurn {
+                message: "before".into(),
+                messages: vec![json!({"role": "assistant", "content": "answered"})],
+            }],
+            left_out: 0,
+        };
+        let history = History::new("system", &thread, "now");
+        let said: Vec<_> = history
+            .messages()
+            .iter()
+            .map(|message| message["content"].clone())
+            .collect();
+        assert_eq!(said, ["system", "before", "answered", "now"]);
+    }
+
     /// fault 31
     #[test]
     fn every_call_has_one_result_and_readable_arguments() {
-        let mut history = History::new("system", "person");
+        let mut history = History::new("system", &ThreadHistory::default(), "person");
         let mut broken = calls(&["a", "b"]);
         broken[0].arguments = "{\"name\": ".into();
         history.push_calls(None, &broken);

@@ -1,14 +1,20 @@
 //! Turns against a scripted model, with calls that stay in the process.
 
+mod bounds;
+mod delegation;
+mod stopping;
+mod telling;
+
 use super::*;
 use crate::{
     caller::{CallTicket, InProcessToolCaller},
     config::{ModelConfig, Secret},
     context::tests::runtime,
+    model::Model,
 };
-use contract::{AgentToolRequest, Event, turn::ThreadHistory};
+use contract::{AgentToolRequest, AgentToolResult, Event, turn::ThreadHistory};
 use scripted_model::{Reply, Script, ScriptedModel};
-use std::sync::Mutex;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 type Calls = Arc<Mutex<Vec<(String, String, AgentToolRequest)>>>;
@@ -65,7 +71,20 @@ fn message(text: &str, time: Duration) -> TurnMessage {
 
 impl Stage {
     async fn run(&self, text: &str) -> TurnAnswer {
-        self.runner.run(&message(text, Duration::from_secs(20))).await
+        self.run_message(&message(text, Duration::from_secs(20))).await
+    }
+
+    async fn run_message(&self, message: &TurnMessage) -> TurnAnswer {
+        self.runner
+            .run(message, Arc::new(Unreported), Cancellation::never())
+            .await
+    }
+
+    /// Runs a turn, and keeps what it told.
+    async fn told(&self, message: &TurnMessage) -> (TurnAnswer, Vec<TurnEvent>) {
+        let collected = Arc::new(Collected::default());
+        let answer = self.runner.run(message, collected.clone(), Cancellation::never()).await;
+        (answer, collected.events())
     }
 
     /// What the model read as results of its calls, in the last request.
@@ -190,49 +209,6 @@ async fn arguments_that_cannot_be_read_are_for_the_model_to_mend() {
     assert!(stage.calls.lock().unwrap().is_empty());
 }
 
-/// fault 60
-#[tokio::test]
-async fn a_model_in_circles_is_stopped() {
-    let stage = stage(Script::function(|_| {
-        Reply::call("create_department", r#"{"name": "Drama"}"#)
-    }))
-    .await;
-    let answer = stage.run("Create").await;
-    assert!(
-        error(&answer).contains("8 steps") && error(&answer).contains("may have been done"),
-        "{answer:?}"
-    );
-    assert_eq!(stage.server.requests().len(), MAX_STEPS);
-    assert_eq!(
-        answer.tool_calls.len(),
-        MAX_STEPS - 1,
-        "calls whose results nobody reads are not made"
-    );
-}
-
-#[tokio::test]
-async fn a_turn_that_outgrows_its_bound_is_stopped() {
-    let of_size = |bytes: usize| Reply::call("create_department", json!({"name": "x".repeat(bytes)}).to_string());
-    let growing = stage(Script::function(move |_| of_size(300 * 1024))).await;
-    let answer = growing.run("Create").await;
-    assert!(
-        error(&answer).contains("too much") && error(&answer).contains("may have been done"),
-        "{answer:?}"
-    );
-    assert_eq!(growing.server.requests().len(), 2);
-
-    let at_once = stage(Script::queue([of_size(1024 * 1024)])).await;
-    let answer = at_once.run("Create").await;
-    assert!(
-        error(&answer).contains("too much") && !error(&answer).contains("may have been done"),
-        "{answer:?}"
-    );
-    assert!(
-        at_once.calls.lock().unwrap().is_empty(),
-        "calls that are too long are not made"
-    );
-}
-
 /// fault 40
 #[tokio::test]
 async fn what_the_provider_says_stays_with_us() {
@@ -249,27 +225,4 @@ async fn what_the_provider_says_stays_with_us() {
 async fn an_empty_answer_is_an_error() {
     let stage = stage(Script::queue([Reply::nothing()])).await;
     assert!(error(&stage.run("Hello").await).contains("no answer"));
-}
-
-#[tokio::test]
-async fn a_turn_ends_by_its_deadline_and_says_what_may_have_been_done() {
-    let replies = [
-        Reply::call("create_department", r#"{"name": "Drama"}"#),
-        Reply::text("late").after(Duration::from_secs(30)),
-    ];
-    let stage = stage(Script::queue(replies)).await;
-    let begun = std::time::Instant::now();
-    let answer = stage.runner.run(&message("Create", Duration::from_millis(1500))).await;
-    assert!(begun.elapsed() < Duration::from_millis(1500));
-    assert!(
-        error(&answer).contains("not enough time") && error(&answer).contains("may have been done"),
-        "{answer:?}"
-    );
-    let late = stage.runner.run(&message("Create", Duration::ZERO)).await;
-    assert!(error(&late).contains("not enough time"));
-    assert_eq!(
-        stage.server.requests().len(),
-        2,
-        "a turn whose time is over asks no model"
-    );
 }

@@ -1,0 +1,142 @@
+//! What all agents of a turn do together, counted, and how much of it there may be.
+
+use super::{TurnError, chat::Usage};
+use contract::turn::ToolCallRecord;
+use serde_json::Value;
+
+/// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it again.
+pub(super) const MAX_BYTES: usize = 1024 * 1024;
+/// The most tokens of one turn, read and written, where the endpoint counts them. A long task of a school takes a quarter.
+pub(super) const MAX_TOKENS: u64 = 200_000;
+/// How often the model is asked in one turn, by all agents together.
+pub(super) const MAX_ASKED: usize = 32;
+/// How often the same tool is called with the same arguments. A second time can have a reason, such as a look after a change.
+const MAX_SAME_CALLS: u32 = 2;
+
+/// The counts of one turn.
+#[derive(Default)]
+pub(super) struct Ledger {
+    records: Vec<ToolCallRecord>,
+    /// The calls that were begun and can change something, by their ids in the turn.
+    changes: Vec<String>,
+    /// Each call that was made, and how often. Few enough to be looked through.
+    made: Vec<(String, Value, u32)>,
+    bytes: usize,
+    tokens: u64,
+    asked: usize,
+}
+
+impl Ledger {
+    /// Counts a question to the model, unless there were too many or they cost too much.
+    pub(super) fn ask(&mut self) -> Result<(), TurnError> {
+        if self.tokens > MAX_TOKENS {
+            return Err(TurnError::TooManyTokens);
+        }
+        if self.asked == MAX_ASKED {
+            return Err(TurnError::AskedTooOften);
+        }
+        self.asked += 1;
+        Ok(())
+    }
+
+    pub(super) const fn spend(&mut self, usage: Usage) {
+        let spent = usage.input_tokens.saturating_add(usage.output_tokens);
+        self.tokens = self.tokens.saturating_add(spent);
+    }
+
+    /// Counts what calls or results hold, which is then in the conversation for the rest of the turn.
+    pub(super) const fn take_room(&mut self, bytes: usize) -> Result<(), TurnError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            return Err(TurnError::TooLong);
+        }
+        Ok(())
+    }
+
+    /// Whether a call may be made once more. Arguments are the same in whatever order their members are.
+    pub(super) fn admit(&mut self, tool: &str, arguments: &str) -> bool {
+        let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+        let same = |(name, given, _): &&mut (String, Value, u32)| name == tool && *given == arguments;
+        if let Some((_, _, times)) = self.made.iter_mut().find(same) {
+            *times = times.saturating_add(1);
+            return *times <= MAX_SAME_CALLS;
+        }
+        self.made.push((tool.to_owned(), arguments, 1));
+        true
+    }
+
+    /// Writes a call down before it is run: if time runs out meanwhile, it was begun and nobody knows. Returns its place.
+    pub(super) fn begin(&mut self, tool_call_id: &str, name: &str) -> usize {
+        self.records.push(ToolCallRecord {
+            tool_call_id: tool_call_id.to_owned(),
+            name: name.to_owned(),
+            succeeded: false,
+        });
+        self.records.len() - 1
+    }
+
+    /// A call that can change something is begun.
+    pub(super) fn change(&mut self, tool_call_id: &str) {
+        self.changes.push(tool_call_id.to_owned());
+    }
+
+    pub(super) fn end(&mut self, place: usize, succeeded: bool) {
+        if let Some(record) = self.records.get_mut(place) {
+            record.succeeded = succeeded;
+        }
+    }
+
+    /// Whether a call was begun that can change something, among those whose ids begin like this.
+    pub(super) fn has_changed(&self, prefix: &str) -> bool {
+        self.changes.iter().any(|id| id.starts_with(prefix))
+    }
+
+    pub(super) fn take_records(&mut self) -> Vec<ToolCallRecord> {
+        std::mem::take(&mut self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_third_time_is_refused_however_it_is_written() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.admit("list_staff", r#"{"limit": 1, "q": "a"}"#));
+        assert!(ledger.admit("list_staff", r#"{"q":"a","limit":1}"#));
+        assert!(!ledger.admit("list_staff", r#"{"limit":1,"q":"a"}"#));
+        assert!(ledger.admit("list_staff", r#"{"limit":2,"q":"a"}"#));
+        assert!(ledger.admit("list_campus_staff", r#"{"limit":1,"q":"a"}"#));
+        let broken = [(); 3].map(|()| ledger.admit("list_staff", "{"));
+        assert_eq!(broken, [true, true, false]);
+    }
+
+    #[test]
+    fn tokens_questions_and_bytes_are_bounded() {
+        let mut dear = Ledger::default();
+        let spent = |tokens| Usage {
+            input_tokens: tokens,
+            output_tokens: 1,
+        };
+        dear.spend(spent(MAX_TOKENS - 1));
+        assert!(dear.ask().is_ok());
+        dear.spend(spent(u64::MAX));
+        assert!(matches!(dear.ask(), Err(TurnError::TooManyTokens)));
+
+        let mut often = Ledger::default();
+        assert!((0..MAX_ASKED).all(|_| often.ask().is_ok()));
+        assert!(matches!(often.ask(), Err(TurnError::AskedTooOften)));
+
+        let mut long = Ledger::default();
+        assert!(long.take_room(MAX_BYTES).is_ok() && long.take_room(0).is_ok());
+        assert!(matches!(long.take_room(1), Err(TurnError::TooLong)));
+    }
+
+    #[test]
+    fn what_a_specialist_changed_is_told_apart() {
+        let mut ledger = Ledger::default();
+        ledger.change("a/1");
+        assert!(ledger.has_changed("") && ledger.has_changed("a/") && !ledger.has_changed("b/"));
+    }
+}
