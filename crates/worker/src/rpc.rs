@@ -4,13 +4,19 @@
 //! routing key; its reply comes to the same channel by direct reply-to. Every call ends by its deadline with a result:
 //! what cannot be routed, is refused, or meets a blocked broker ends at once, and what was under way when the connection was
 //! lost is sent again under the same key while its time lasts. `link` keeps the connection, `pending` knows who waits for
-//! which reply, `turns` takes turns from their queue.
+//! which reply, `turns` takes turns from their queue, `attend` is one of them, `reports` tells the server what happens in it, and
+//! `cancels` knows which are to be stopped.
 
+mod attend;
+mod cancels;
 mod declare;
 mod link;
+mod outbox;
+mod outgoing;
 mod pending;
 mod properties;
 mod redaction;
+mod reports;
 mod turns;
 
 pub use turns::DRAIN_LIMIT;

@@ -51,6 +51,13 @@ pub(super) fn of_answer(correlation: Option<ShortString>) -> BasicProperties {
     }
 }
 
+/// Those of a report of what happens in a turn.
+pub(super) fn of_report() -> BasicProperties {
+    BasicProperties::default()
+        .with_content_type(JSON.into())
+        .with_delivery_mode(PERSISTENT)
+}
+
 /// Those of the copy of a message that could not be taken: what it had, kept for good, with the reason.
 pub(super) fn of_dead_letter(original: &BasicProperties, reason: &str) -> BasicProperties {
     let mut headers = original.headers().clone().unwrap_or_default();

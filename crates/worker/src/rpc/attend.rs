@@ -1,0 +1,256 @@
+//! One delivery of a turn, from its body to its acknowledgement.
+//!
+//! Of a turn that is reported, the end is with the broker before the turn is acknowledged: a turn whose end nobody knows is delivered
+//! again, and then told as interrupted under its new attempt.
+
+use super::{
+    cancels::Cancels,
+    link::within,
+    outbox::Outbox,
+    outgoing::Outgoing,
+    properties,
+    redaction::without_grant,
+    reports::{Reports, attempt},
+};
+use crate::turn::{Cancellation, Reporter, TurnRunner, Unreported};
+use broker_guard::UNREADABLE_HEADER;
+use contract::{
+    envelope::MAX_PACKET_BYTES,
+    topology::Topology,
+    turn::{TurnAnswer, TurnEvent, TurnMessage, TurnOutcome},
+};
+use futures_util::FutureExt as _;
+use lapin::{BasicProperties, message::Delivery, options::BasicAckOptions};
+use serde_json::Value;
+use std::{panic::AssertUnwindSafe, sync::Arc};
+use uuid::Uuid;
+
+/// What a person reads when their message could not be read here.
+const UNREADABLE_TEXT: &str = "Your message could not be processed. Please tell whoever runs the system.";
+/// What a person reads whose turn was begun before, by a worker that did not come to its end.
+const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; \
+                                please check before you ask for it again.";
+/// What a person reads after a fault of ours.
+const FAULT_TEXT: &str = "Something went wrong while working on your message. Some of what you asked for may have been done; \
+                          please check before you repeat it.";
+
+/// What became of one delivery.
+pub(super) enum Attended {
+    /// It is answered and acknowledged.
+    Done,
+    /// The broker could not be told; it will deliver it again.
+    Undelivered,
+}
+
+/// The broker did not take something, and may take it later.
+struct NotTaken;
+
+/// What deliveries are attended to with.
+#[derive(Clone)]
+pub(super) struct Attendant {
+    pub(super) runner: Arc<TurnRunner>,
+    pub(super) cancels: Arc<Cancels>,
+    pub(super) outgoing: Outgoing,
+    pub(super) topology: Arc<Topology>,
+}
+
+impl Attendant {
+    /// Attends to one delivery.
+    pub(super) async fn attend(self, delivery: Delivery) -> Attended {
+        let Ok(answer) = self.answer(&delivery).await else {
+            return Attended::Undelivered;
+        };
+        if !self.reply(&delivery.properties, &answer).await {
+            return Attended::Undelivered;
+        }
+        let acknowledged = delivery.acker.ack(BasicAckOptions::default());
+        match within("take the acknowledgement", acknowledged).await {
+            Ok(true) => Attended::Done,
+            Ok(false) => Attended::Undelivered,
+            Err(error) => {
+                tracing::warn!(%error, "a turn was not acknowledged");
+                Attended::Undelivered
+            }
+        }
+    }
+
+    async fn answer(&self, delivery: &Delivery) -> Result<TurnAnswer, NotTaken> {
+        match plan(delivery) {
+            Plan::Run(message) => {
+                tracing::info!(turn = %message.turn_id, "a turn begins");
+                self.run(&message, delivery).await
+            }
+            Plan::Interrupted(message) => {
+                tracing::warn!(turn = %message.turn_id, "a turn was interrupted, and is not run again");
+                let answer = failed(message.turn_id, INTERRUPTED_TEXT);
+                if message.reported && !self.reports(&message, delivery).send_end(answer.outcome.clone()).await {
+                    return Err(NotTaken);
+                }
+                Ok(answer)
+            }
+            Plan::Bury(malformed) => {
+                tracing::error!(reason = malformed.reason, "a turn that cannot be read");
+                let properties = properties::of_dead_letter(&delivery.properties, &malformed.reason);
+                let (queue, body) = (&self.topology.turns_dead_queue, without_grant(&delivery.data));
+                if !self.outgoing.publish(queue, &body, properties).await {
+                    return Err(NotTaken);
+                }
+                Ok(failed(malformed.turn_id, UNREADABLE_TEXT))
+            }
+        }
+    }
+
+    /// Runs a turn, and reports meanwhile where that is asked for. Without its reports a turn is given up: nobody would learn of its end.
+    async fn run(&self, message: &TurnMessage, delivery: &Delivery) -> Result<TurnAnswer, NotTaken> {
+        let (_place, cancellation) = self.cancels.begin(message.turn_id);
+        if !message.reported {
+            return Ok(self.finish(message, Arc::new(Unreported), cancellation).await);
+        }
+        let outbox = Arc::new(Outbox::default());
+        let running = async { Ok(self.finish(message, outbox.clone(), cancellation).await) };
+        let reporting = async {
+            let all_taken = self.reports(message, delivery).send_all(&outbox).await;
+            all_taken.then_some(()).ok_or(NotTaken)
+        };
+        let (answer, ()) = tokio::try_join!(running, reporting)?;
+        Ok(answer)
+    }
+
+    /// Runs a turn to its end, even if that is a panic.
+    async fn finish(
+        &self,
+        message: &TurnMessage,
+        reporter: Arc<dyn Reporter>,
+        cancellation: Cancellation,
+    ) -> TurnAnswer {
+        let run = self.runner.run(message, reporter.clone(), cancellation);
+        AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!(turn = %message.turn_id, "a turn panicked");
+            let answer = failed(message.turn_id, FAULT_TEXT);
+            let outcome = answer.outcome.clone();
+            reporter.event(TurnEvent::Ended { outcome });
+            answer
+        })
+    }
+
+    fn reports(&self, message: &TurnMessage, delivery: &Delivery) -> Reports {
+        let queue = self.topology.reports_queue.as_str().into();
+        Reports::of(message, attempt(delivery), self.outgoing.clone(), queue)
+    }
+
+    /// Sends the answer to whoever asked. True where nothing more can be done about it.
+    async fn reply(&self, asked: &BasicProperties, answer: &TurnAnswer) -> bool {
+        let Some(address) = asked.reply_to() else { return true };
+        let body = serde_json::to_vec(answer).expect("an answer is made of texts and ids");
+        let properties = properties::of_answer(asked.correlation_id().clone());
+        self.outgoing.publish(address.as_str(), &body, properties).await
+    }
+}
+
+/// What is to be done about a delivery.
+enum Plan {
+    Run(Box<TurnMessage>),
+    /// It was begun before; only answered.
+    Interrupted(Box<TurnMessage>),
+    Bury(Malformed),
+}
+
+/// A message that is no turn.
+struct Malformed {
+    turn_id: Uuid,
+    reason: String,
+}
+
+fn plan(delivery: &Delivery) -> Plan {
+    let headers = delivery.properties.headers().as_ref();
+    if headers.is_some_and(|headers| headers.contains_key(UNREADABLE_HEADER)) {
+        return Plan::Bury(Malformed {
+            turn_id: Uuid::nil(),
+            reason: "its properties cannot be read".to_owned(),
+        });
+    }
+    match read(&delivery.data) {
+        Ok(message) if delivery.redelivered => Plan::Interrupted(Box::new(message)),
+        Ok(message) => Plan::Run(Box::new(message)),
+        Err(malformed) => Plan::Bury(malformed),
+    }
+}
+
+fn read(body: &[u8]) -> Result<TurnMessage, Malformed> {
+    if body.len() > MAX_PACKET_BYTES {
+        return Err(Malformed {
+            turn_id: Uuid::nil(),
+            reason: format!("larger than {MAX_PACKET_BYTES} bytes"),
+        });
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        let packet: Value = serde_json::from_slice(body).unwrap_or_default();
+        let turn_id = packet
+            .get("turnId")
+            .and_then(Value::as_str)
+            .and_then(|id| id.parse().ok())
+            .unwrap_or_default();
+        // Its kind and place only: the text of the error may quote what the person wrote.
+        let reason = format!("not a turn: {:?} error at column {}", error.classify(), error.column());
+        Malformed { turn_id, reason }
+    })
+}
+
+fn failed(turn_id: Uuid, text: &str) -> TurnAnswer {
+    TurnAnswer {
+        turn_id,
+        outcome: TurnOutcome::Error(text.to_owned()),
+        tool_calls: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::tests::runtime;
+    use lapin::types::{AMQPValue, FieldTable};
+    use serde_json::json;
+
+    fn delivery(redelivered: bool, body: &Value) -> Delivery {
+        Delivery::mock(1, "".into(), "agent.turns".into(), redelivered, body.to_string().into())
+    }
+
+    fn turn(id: Uuid) -> Value {
+        let context = runtime(&json!({"mode": "school"})).context;
+        json!({"turnId": id, "grant": "live", "context": context.as_ref(), "message": "Hi", "deadlineMs": 1})
+    }
+
+    #[test]
+    fn a_turn_that_was_delivered_before_is_not_run_again() {
+        let id = Uuid::from_u128(7);
+        assert!(matches!(plan(&delivery(false, &turn(id))), Plan::Run(message) if message.turn_id == id));
+        assert!(matches!(plan(&delivery(true, &turn(id))), Plan::Interrupted(message) if message.turn_id == id));
+        assert!(matches!(plan(&delivery(true, &json!({}))), Plan::Bury(_)));
+    }
+
+    #[test]
+    fn a_turn_whose_properties_cannot_be_read_is_buried() {
+        let mut unreadable = delivery(false, &turn(Uuid::from_u128(7)));
+        let mut headers = FieldTable::default();
+        headers.insert(UNREADABLE_HEADER.into(), AMQPValue::Boolean(true));
+        unreadable.properties = BasicProperties::default().with_headers(headers);
+        assert!(matches!(plan(&unreadable), Plan::Bury(malformed) if malformed.reason.contains("properties")));
+    }
+
+    #[test]
+    fn what_is_no_turn_says_why_without_quoting_it() {
+        let id = Uuid::from_u128(7);
+        let body = json!({"turnId": id, "grant": 7, "message": "a secret"}).to_string();
+        let malformed = read(body.as_bytes()).unwrap_err();
+        assert_eq!(malformed.turn_id, id);
+        assert!(malformed.reason.starts_with("not a turn: Data error") && !malformed.reason.contains("secret"));
+        assert_eq!(read(b"{").err().unwrap().turn_id, Uuid::nil());
+        assert!(
+            read(&vec![b' '; MAX_PACKET_BYTES + 1])
+                .err()
+                .unwrap()
+                .reason
+                .contains("larger")
+        );
+    }
+}
