@@ -1,7 +1,8 @@
 //! The personas: which specialists a caller is offered this turn with which belts, and what each agent is told.
 //!
-//! Built anew for each turn. What an agent is told is its persona and its playbooks, which are Markdown in its folder beside this
-//! file. A playbook names the tools that it takes, and only those that its persona has; a guard below holds that.
+//! Built anew for each turn. What an agent is told is its persona and its playbooks, which are Markdown in its folder
+//! beside this file. A playbook names the tools that it takes, and only those that its persona has; a guard below holds
+//! that.
 
 use crate::{
     caller::AgentToolCaller,
@@ -86,8 +87,8 @@ pub fn select_subagents(context: &AgentRuntimeContext, caller: &Arc<dyn AgentToo
         .collect()
 }
 
-/// What an agent is told before anything else: its persona, the person, the place, the clock, its playbooks, to whom it can hand work,
-/// and how many messages of the thread it is not shown.
+/// What an agent is told before anything else: its persona, the person, the place, the clock, its playbooks, to whom it
+/// can hand work, and how many messages of the thread it is not shown.
 #[must_use]
 pub fn system_prompt(
     persona: Persona,
@@ -108,8 +109,8 @@ fn left_out(messages: u32) -> String {
         return String::new();
     }
     format!(
-        "\nThis conversation began earlier: {messages} older messages of the person, and what followed them, are not shown to you. \
-         When you need something of them, ask the person.\n"
+        "\nThis conversation began earlier: {messages} older messages of the person, and what followed them, are not \
+         shown to you. When you need something of them, ask the person.\n"
     )
 }
 
@@ -300,9 +301,8 @@ mod tests {
 
     /// Every file of a persona's folder.
     fn files_of(persona: Persona) -> Vec<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("src/agents")
-            .join(persona.name().to_lowercase());
+        // Tests run in their package's folder.
+        let folder = Path::new("src/agents").join(persona.name().to_lowercase());
         let playbooks = fs::read_dir(folder.join("playbooks")).unwrap();
         let paths = playbooks.map(|entry| entry.unwrap().path());
         paths

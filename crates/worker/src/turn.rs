@@ -1,7 +1,8 @@
 //! One turn: a person's message, and what the agents do about it until the answer.
 //!
-//! Built anew for each message: the supervisor with its belt, and the specialists that this person is offered ([`mod@agent`] is the
-//! loop that each of them runs). What a person reads when it goes wrong is here too, and holds nothing of a provider's.
+//! Built anew for each message: the supervisor with its belt, and the specialists that this person is offered
+//! (`agent` is the loop that each of them runs). What a person reads when it goes wrong is here too, and holds
+//! nothing of a provider's.
 
 mod agent;
 mod cancellation;
@@ -73,7 +74,8 @@ impl TurnError {
                 "The language model gave no answer. Please try again, or say it in other words.".to_owned()
             }
             Self::StepBound => format!(
-                "I stopped after {MAX_STEPS} steps without coming to an answer. Please ask for less at once, or say it in other words."
+                "I stopped after {MAX_STEPS} steps without coming to an answer. Please ask for less at once, or say it in \
+                 other words."
             ),
             Self::TooLong | Self::AskedTooOften | Self::TooManyTokens => {
                 "This became too much for one message. Please ask for less at once, or in smaller parts.".to_owned()
@@ -119,8 +121,8 @@ impl TurnRunner {
         }
     }
 
-    /// Runs one turn. Ends by its deadline, or soon after it is stopped, and always with an answer. The reporter is told what happens
-    /// meanwhile, and the end as the last thing.
+    /// Runs one turn. Ends by its deadline, or soon after it is stopped, and always with an answer. The reporter is
+    /// told what happens meanwhile, and the end as the last thing.
     pub async fn run(
         &self,
         message: &TurnMessage,

@@ -1,7 +1,7 @@
 //! One delivery of a turn, from its body to its acknowledgement.
 //!
-//! Of a turn that is reported, the end is with the broker before the turn is acknowledged: a turn whose end nobody knows is delivered
-//! again, and then told as interrupted under its new attempt.
+//! Of a turn that is reported, the end is with the broker before the turn is acknowledged: a turn whose end nobody
+//! knows is delivered again, and then told as interrupted under its new attempt.
 
 use super::{
     cancels::Cancels,
@@ -100,7 +100,8 @@ impl Attendant {
         }
     }
 
-    /// Runs a turn, and reports meanwhile where that is asked for. Without its reports a turn is given up: nobody would learn of its end.
+    /// Runs a turn, and reports meanwhile where that is asked for. Without its reports a turn is given up: nobody would
+    /// learn of its end.
     async fn run(&self, message: &TurnMessage, delivery: &Delivery) -> Result<TurnAnswer, NotTaken> {
         let (_place, cancellation) = self.cancels.begin(message.turn_id);
         if !message.reported {

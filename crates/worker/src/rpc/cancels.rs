@@ -1,7 +1,7 @@
 //! The word to stop a turn, as it comes from a server to every worker.
 //!
-//! It can come before the turn does: a turn waits in its queue, and is then delivered to any worker. So what is said of a turn that is
-//! not here is remembered for a while.
+//! It can come before the turn does: a turn waits in its queue, and is then delivered to any worker. So what is said of
+//! a turn that is not here is remembered for a while.
 
 use crate::turn::Cancellation;
 use contract::turn::CancelTurn;

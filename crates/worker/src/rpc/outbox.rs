@@ -8,7 +8,8 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The longest text that parts are joined to. A model writes a few letters a part; a reader is served a sentence as well.
+/// The longest text that parts are joined to. A model writes a few letters a part; a reader is served a sentence as
+/// well.
 const MAX_JOINED_BYTES: usize = 16 * 1024;
 /// About the most that one report holds, in bytes.
 const MAX_REPORT_BYTES: usize = 256 * 1024;

@@ -5,7 +5,8 @@ use contract::envelope::DIRECT_REPLY_TO;
 use lapin::{BasicProperties, Channel, Confirmation, options::BasicPublishOptions};
 use std::time::Duration;
 
-/// How long the broker may take to confirm a message. A blocked one may be free again before the turn would be given up.
+/// How long the broker may take to confirm a message. A blocked one may be free again before the turn would be given
+/// up.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(30);
 
 /// The channel for them. In confirm mode, and apart from that of the turns, so that a fault over an answer takes no
@@ -24,7 +25,8 @@ impl Outgoing {
 
     /// Publishes to a queue. False when the broker has not taken it and may take it later.
     pub(super) async fn publish(&self, queue: &str, body: &[u8], properties: BasicProperties) -> bool {
-        // To RabbitMQ an address for direct replies is no queue: a mandatory message to it comes back even when it was delivered.
+        // To RabbitMQ an address for direct replies is no queue: a mandatory message to it comes back even when it was
+        // delivered.
         let options = BasicPublishOptions {
             mandatory: !queue.starts_with(DIRECT_REPLY_TO),
             ..BasicPublishOptions::default()

@@ -1,10 +1,10 @@
 //! Takes turns from their queue, has them run, answers and acknowledges them; `attend` is one of them.
 //!
-//! A turn is acknowledged after its answer was handed to the broker. If the connection goes first, the turns under way are dropped here
-//! and delivered again, to this worker or another; the broker counts how often. Such a turn is not run again but answered: nothing is
-//! kept of how far it came, the model would make its calls under new ids, and what was written could be written twice. What cannot be
-//! read is answered with an error where there is a reply address, and is always copied to the dead turns with the reason, without
-//! its grant.
+//! A turn is acknowledged after its answer was handed to the broker. If the connection goes first, the turns under way
+//! are dropped here and delivered again, to this worker or another; the broker counts how often. Such a turn is not run
+//! again but answered: nothing is kept of how far it came, the model would make its calls under new ids, and what was
+//! written could be written twice. What cannot be read is answered with an error where there is a reply address, and is
+//! always copied to the dead turns with the reason, without its grant.
 
 use super::{
     attend::{Attendant, Attended},
@@ -30,8 +30,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long turns under way may take to end after the worker was told to stop. Those that do not are delivered again elsewhere,
-/// and answered as interrupted.
+/// How long turns under way may take to end after the worker was told to stop. Those that do not are delivered again
+/// elsewhere, and answered as interrupted.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// The wait before turns are taken again on a connection that could not be used, doubled for each further time.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -53,7 +53,8 @@ struct Tray {
 }
 
 impl Desk {
-    /// Closes in order: lapin takes a channel that is dropped while its connection closes for a fault of the connection.
+    /// Closes in order: lapin takes a channel that is dropped while its connection closes for a fault of the
+    /// connection.
     async fn close(self) {
         for channel in [self.turns.channel, self.cancels.channel, self.outgoing.into_channel()] {
             if let Err(error) = within("close a channel", channel.close(200, "done".into())).await {

@@ -1,7 +1,8 @@
-//! The loop of one agent: ask the model, run the calls that it makes, give it the results, ask again, to a bound of steps.
+//! The loop of one agent: ask the model, run the calls that it makes, give it the results, ask again, to a bound of
+//! steps.
 //!
-//! The supervisor and the specialists run the same loop, each with a conversation and a belt of its own. A specialist runs inside
-//! one call of the supervisor, and what it says last is that call's result.
+//! The supervisor and the specialists run the same loop, each with a conversation and a belt of its own. A specialist
+//! runs inside one call of the supervisor, and what it says last is that call's result.
 
 use super::{
     Turn, TurnError,
@@ -23,7 +24,8 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How often the model is asked by one agent for one task. A task of a school takes two to five; the rest is a model going in circles.
+/// How often the model is asked by one agent for one task. A task of a school takes two to five; the rest is a model
+/// going in circles.
 pub const MAX_STEPS: usize = 8;
 /// How many calls of one step are run. More at once is a model out of control.
 const MAX_CALLS_PER_STEP: usize = 16;
@@ -268,7 +270,8 @@ impl<'t> Agent<'t> {
             match agent.finish(&ThreadHistory::default(), &task.task).await {
                 Ok(answer) => task::answered(name, &answer),
                 Err(error) => {
-                    tracing::warn!(turn = %self.turn.message.turn_id, call = id, %error, "a specialist without an answer");
+                    let turn_id = self.turn.message.turn_id;
+                    tracing::warn!(turn = %turn_id, call = id, %error, "a specialist without an answer");
                     let changed = self.turn.ledger().has_changed(agent.ids.prefix());
                     AgentToolResult::error(format!("{name} gave no answer: {}", error.text(changed)))
                 }

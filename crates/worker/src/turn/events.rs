@@ -3,7 +3,8 @@
 use contract::turn::TurnEvent;
 use serde_json::Value;
 
-/// The most of what is kept of one step for the thread, an event: a report must stay far below what a server reads at once.
+/// The most of what is kept of one step for the thread, an event: a report must stay far below what a server reads at
+/// once.
 const MAX_KEPT_BYTES: usize = 192 * 1024;
 /// What is kept of a tool's result that is longer than that.
 const TOO_LONG_TO_KEEP: &str = "This was too long to be kept.";

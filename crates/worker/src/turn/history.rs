@@ -6,12 +6,12 @@ use contract::turn::ThreadHistory;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The longest id that is kept as the model wrote it: with a specialist's behind a supervisor's it becomes part of a key on the
-/// wire, which has room for 255 bytes.
+/// The longest id that is kept as the model wrote it: with a specialist's behind a supervisor's it becomes part of a
+/// key on the wire, which has room for 255 bytes.
 const MAX_ID_BYTES: usize = 64;
 
-/// Between the id of the call that hands work to a specialist and the ids of the specialist's own calls. No id that is kept has it,
-/// so that no two agents' ids can meet.
+/// Between the id of the call that hands work to a specialist and the ids of the specialist's own calls. No id that is
+/// kept has it, so that no two agents' ids can meet.
 const ID_SEPARATOR: char = '/';
 
 /// The messages so far. Every call in it has its one result.
@@ -30,8 +30,9 @@ impl History {
         &self.0
     }
 
-    /// What the model said and wants called. What is no JSON object goes back as an empty one: servers parse the arguments of the
-    /// history, and some refuse the whole request over them. The model learns from the result what was wrong.
+    /// What the model said and wants called. What is no JSON object goes back as an empty one: servers parse the
+    /// arguments of the history, and some refuse the whole request over them. The model learns from the result what was
+    /// wrong.
     pub(super) fn push_calls(&mut self, text: Option<&str>, calls: &[ToolCall]) {
         let calls: Vec<Value> = calls
             .iter()
@@ -58,8 +59,8 @@ pub(super) fn size_of(text: Option<&str>, calls: &[ToolCall]) -> usize {
     text.map_or(0, str::len) + calls.iter().map(of_call).sum::<usize>()
 }
 
-/// The ids of one agent's calls. Each is part of an idempotency key, so two calls must never share one, and the same call of the
-/// same answers must get the same one again.
+/// The ids of one agent's calls. Each is part of an idempotency key, so two calls must never share one, and the same
+/// call of the same answers must get the same one again.
 pub(super) struct CallIds {
     /// What makes them those of this agent; nothing for the supervisor's.
     prefix: String,

@@ -4,13 +4,16 @@ use super::{TurnError, chat::Usage};
 use contract::turn::ToolCallRecord;
 use serde_json::Value;
 
-/// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it again.
+/// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it
+/// again.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
-/// The most tokens of one turn, read and written, where the endpoint counts them. A long task of a school takes a quarter.
+/// The most tokens of one turn, read and written, where the endpoint counts them. A long task of a school takes a
+/// quarter.
 pub(super) const MAX_TOKENS: u64 = 200_000;
 /// How often the model is asked in one turn, by all agents together.
 pub(super) const MAX_ASKED: usize = 32;
-/// How often the same tool is called with the same arguments. A second time can have a reason, such as a look after a change.
+/// How often the same tool is called with the same arguments. A second time can have a reason, such as a look after a
+/// change.
 const MAX_SAME_CALLS: u32 = 2;
 
 /// The counts of one turn.
@@ -65,7 +68,8 @@ impl Ledger {
         true
     }
 
-    /// Writes a call down before it is run: if time runs out meanwhile, it was begun and nobody knows. Returns its place.
+    /// Writes a call down before it is run: if time runs out meanwhile, it was begun and nobody knows. Returns its
+    /// place.
     pub(super) fn begin(&mut self, tool_call_id: &str, name: &str) -> usize {
         self.records.push(ToolCallRecord {
             tool_call_id: tool_call_id.to_owned(),

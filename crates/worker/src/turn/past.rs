@@ -1,7 +1,7 @@
 //! What was said before, made valid: a provider refuses a whole conversation over one call without a result.
 //!
-//! What is kept of a turn can lack anything, since a worker can be lost at any moment and reports can be dead. Here every call gets
-//! its one result right after it, and what belongs to nothing is left out.
+//! What is kept of a turn can lack anything, since a worker can be lost at any moment and reports can be dead. Here
+//! every call gets its one result right after it, and what belongs to nothing is left out.
 
 use contract::turn::PastTurn;
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 /// What stands for a result that was never kept.
 const INTERRUPTED_CALL: &str = "This call was interrupted; its outcome is not known.";
-/// What stands for the answer of a turn that has none. Some providers refuse two messages of the person in a row, and one after a
-/// tool's result.
+/// What stands for the answer of a turn that has none. Some providers refuse two messages of the person in a row, and
+/// one after a tool's result.
 const UNFINISHED_TURN: &str = "(This was not answered; working on it ended before.)";
 /// What stands for a message without text, which some providers refuse.
 const NO_TEXT: &str = "(no text)";
@@ -30,10 +30,11 @@ pub(super) fn normalised_turn(turn: &PastTurn) -> Vec<Value> {
     messages
 }
 
-/// Messages of an assistant and its tools of which every call has exactly one result, right after it and in the order of the calls.
+/// Messages of an assistant and its tools of which every call has exactly one result, right after it and in the order
+/// of the calls.
 ///
-/// Missing results are made up for, results of no call and messages without content are dropped, and so is whoever else speaks:
-/// only the assistant and its tools can have said something after the person.
+/// Missing results are made up for, results of no call and messages without content are dropped, and so is whoever else
+/// speaks: only the assistant and its tools can have said something after the person.
 pub(super) fn normalised(messages: &[Value]) -> Vec<Value> {
     let mut results = results_by_call(messages);
     let mut kept = Vec::with_capacity(messages.len());
@@ -60,8 +61,8 @@ pub(super) fn normalised(messages: &[Value]) -> Vec<Value> {
     kept
 }
 
-/// The first result of each call, by the place of its message and its id. A result belongs to the last call before it that has its
-/// id: two steps may have used the same one.
+/// The first result of each call, by the place of its message and its id. A result belongs to the last call before it
+/// that has its id: two steps may have used the same one.
 fn results_by_call(messages: &[Value]) -> HashMap<(usize, String), String> {
     let mut open: HashMap<String, usize> = HashMap::new();
     let mut results = HashMap::new();
@@ -329,7 +330,8 @@ mod tests {
             5 => said(first),
             6 => json!({"role": "tool", "content": "of nobody"}),
             7 => {
-                json!({"role": "assistant", "content": second, "tool_calls": [{"id": first, "function": {"name": "f"}}]})
+                let call = json!({"id": first, "function": {"name": "f"}});
+                json!({"role": "assistant", "content": second, "tool_calls": [call]})
             }
             _ => json!({"role": first, "content": second}),
         }
