@@ -211,10 +211,15 @@ impl<'t> Agent<'t> {
                 "There is no tool called \"{name}\" here."
             )));
         }
-        if !self.turn.ledger().admit(&call.name, &call.arguments) {
+        // What was read is only known in the conversation that it was read in; what was changed is changed for all.
+        let by = match tool {
+            Some(tool) if tool.is_mutating() => "",
+            Some(_) | None => self.ids.prefix(),
+        };
+        if !self.turn.ledger().admit(by, &call.name, &call.arguments) {
             return Err(AgentToolResult::error(
                 "Not run: this tool was called with the same arguments twice before in this turn. Use those results, \
-                 or tell the person what is in the way.",
+                 or say what is in the way.",
             ));
         }
         if let Some(tool) = tool {

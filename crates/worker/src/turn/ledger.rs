@@ -23,10 +23,19 @@ pub(super) struct Ledger {
     /// The calls that were begun and can change something, by their ids in the turn.
     changes: Vec<String>,
     /// Each call that was made, and how often. Few enough to be looked through.
-    made: Vec<(String, Value, u32)>,
+    made: Vec<(Made, u32)>,
     bytes: usize,
     tokens: u64,
     asked: usize,
+}
+
+/// A call, as far as it can be the same as another.
+#[derive(PartialEq)]
+struct Made {
+    /// In which conversation; in none where it does not matter.
+    by: String,
+    tool: String,
+    arguments: Value,
 }
 
 impl Ledger {
@@ -56,15 +65,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a call may be made once more. Arguments are the same in whatever order their members are.
-    pub(super) fn admit(&mut self, tool: &str, arguments: &str) -> bool {
-        let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
-        let same = |(name, given, _): &&mut (String, Value, u32)| name == tool && *given == arguments;
-        if let Some((_, _, times)) = self.made.iter_mut().find(same) {
+    /// Whether a call may be made once more, by whoever is said. Arguments are the same in whatever order their members
+    /// are.
+    pub(super) fn admit(&mut self, by: &str, tool: &str, arguments: &str) -> bool {
+        let call = Made {
+            by: by.to_owned(),
+            tool: tool.to_owned(),
+            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments)),
+        };
+        if let Some((_, times)) = self.made.iter_mut().find(|(made, _)| *made == call) {
             *times = times.saturating_add(1);
             return *times <= MAX_SAME_CALLS;
         }
-        self.made.push((tool.to_owned(), arguments, 1));
+        self.made.push((call, 1));
         true
     }
 
@@ -107,12 +120,13 @@ mod tests {
     #[test]
     fn the_third_time_is_refused_however_it_is_written() {
         let mut ledger = Ledger::default();
-        assert!(ledger.admit("list_staff", r#"{"limit": 1, "q": "a"}"#));
-        assert!(ledger.admit("list_staff", r#"{"q":"a","limit":1}"#));
-        assert!(!ledger.admit("list_staff", r#"{"limit":1,"q":"a"}"#));
-        assert!(ledger.admit("list_staff", r#"{"limit":2,"q":"a"}"#));
-        assert!(ledger.admit("list_campus_staff", r#"{"limit":1,"q":"a"}"#));
-        let broken = [(); 3].map(|()| ledger.admit("list_staff", "{"));
+        assert!(ledger.admit("", "list_staff", r#"{"limit": 1, "q": "a"}"#));
+        assert!(ledger.admit("", "list_staff", r#"{"q":"a","limit":1}"#));
+        assert!(!ledger.admit("", "list_staff", r#"{"limit":1,"q":"a"}"#));
+        assert!(ledger.admit("", "list_staff", r#"{"limit":2,"q":"a"}"#));
+        assert!(ledger.admit("", "list_campus_staff", r#"{"limit":1,"q":"a"}"#));
+        assert!(ledger.admit("a/", "list_staff", r#"{"limit":1,"q":"a"}"#));
+        let broken = [(); 3].map(|()| ledger.admit("", "list_staff", "{"));
         assert_eq!(broken, [true, true, false]);
     }
 

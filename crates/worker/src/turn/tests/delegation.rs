@@ -197,3 +197,21 @@ async fn agents_that_hand_on_without_end_are_stopped() {
     assert!(error(&answer).contains("too much"), "{answer:?}");
     assert_eq!(stage.server.requests().len(), crate::turn::ledger::MAX_ASKED);
 }
+
+#[tokio::test]
+async fn each_specialist_reads_for_itself() {
+    let stage = stage(Script::function(|request| {
+        match (is_of(request, "Rover"), has_results(request)) {
+            (true, false) => (0..4).fold(Reply::nothing(), |reply, part| {
+                let task = json!({"agent": "Angie", "task": format!("Part {part}")});
+                reply.and_call(None, TASK, task.to_string())
+            }),
+            (false, false) => Reply::call("list_my_classrooms", "{}"),
+            (_, true) => Reply::text("Done."),
+        }
+    }))
+    .await;
+    let answer = stage.run_message(&class_teacher()).await;
+    assert!(answer.tool_calls.iter().all(|call| call.succeeded), "{answer:?}");
+    assert_eq!(stage.calls.lock().unwrap().len(), 4);
+}
