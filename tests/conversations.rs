@@ -1,14 +1,12 @@
 //! Conversations at the HTTP door, with a worker that is this test: what it takes off the queue of turns, and what it reports.
 
-mod http;
-
+use crate::http::{self, Event, Server, Visitor};
 use contract::turn::{TurnEvent, TurnMessage, TurnOutcome, TurnReport};
 use e2e::{
     Stage,
     broker::Peer,
     fixtures::{HILLTOP, RIVERSIDE},
 };
-use http::{Event, Server, Visitor};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 

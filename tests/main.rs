@@ -24,6 +24,7 @@ mod deadlines;
 mod departments;
 mod every_tool;
 mod every_write;
+mod http;
 mod idempotency;
 mod kill_broker;
 mod kill_database;

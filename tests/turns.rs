@@ -1,11 +1,13 @@
 //! A first turn, whole: a sentence by the operator's command, a worker with a model, tool calls through the broker, and the answer.
 
+use crate::http::{Event, Server, Visitor};
 use e2e::{
     Stage,
     fixtures::HILLTOP,
     raw::{self, RawProperties},
 };
 use scripted_model::{Script, ScriptedModel};
+use serde_json::{Value, json};
 use std::process::Output;
 use tokio::{process::Command, sync::oneshot, task::JoinSet};
 
@@ -48,6 +50,14 @@ impl Working {
         drop(self.stop);
         self.task.join_all().await;
     }
+}
+
+/// A turn at the HTTP door: the kinds of its events, and the last one.
+async fn talk(visitor: &Visitor, thread: &str, message: &str) -> (Vec<Event>, Value) {
+    let turn = visitor.turn(thread, message).await;
+    let events = visitor.follow(&turn, None).await.all().await;
+    let last = events.last().expect("a turn has events").data["outcome"].clone();
+    (events, last)
 }
 
 async fn ask(stage: &Stage, sentence: &str, who: &str) -> (bool, String) {
@@ -113,5 +123,76 @@ async fn that_no_library_can_read_end_no_worker() {
     assert_eq!(peer.dead_turns().await, 2);
     worker.stop().await;
     server.stop().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn at_the_door_streams_its_answer_and_leaves_one_row() {
+    let stage = Stage::with(&[("AUTH_SECRET", "signs the tokens of these tests only!")]).await;
+    let (server, worker) = (Server::on(&stage).await, Working::on(&stage).await);
+    let head = server.person(&stage, &HILLTOP.email("head")).await;
+    let thread = head.thread(&json!({})).await;
+    let before = stage.count("SELECT count(*) FROM departments").await;
+
+    let (events, outcome) = talk(&head, &thread, "Create a department called Drama").await;
+    assert!(
+        outcome["answer"]
+            .as_str()
+            .is_some_and(|answer| answer.contains("Drama")),
+        "{outcome}"
+    );
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    for kind in ["started", "tool_started", "tool_ended", "text", "ended"] {
+        assert!(kinds.contains(&kind), "{kind} in {kinds:?}");
+    }
+    let said: String = events.iter().filter_map(|event| event.data["delta"].as_str()).collect();
+    assert_eq!(
+        Value::String(said),
+        outcome["answer"],
+        "what was streamed is what was answered"
+    );
+    assert_eq!(stage.count("SELECT count(*) FROM departments").await, before + 1);
+    let of_the_turn: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM audit_log a JOIN turns t ON t.id::text = a.turn_id
+          WHERE a.event = 'create.department' AND a.tool_call_id <> ''",
+    )
+    .fetch_one(&mut stage.owner().await)
+    .await
+    .expect("there is a number");
+    assert_eq!((of_the_turn, stage.audit_rows().await), (1, 1));
+
+    let (_, second) = talk(&head, &thread, "List the departments").await;
+    assert!(
+        second["answer"].as_str().is_some_and(|answer| answer.contains("Drama")),
+        "{second}"
+    );
+    let history: i64 = stage
+        .count("SELECT count(*) FROM turn_events WHERE event ->> 'type' = 'messages'")
+        .await;
+    assert!(history >= 2, "{history}");
+
+    let teacher = server.person(&stage, &HILLTOP.email("class.teacher")).await;
+    let thread = teacher.thread(&json!({})).await;
+    let (events, _) = talk(&teacher, &thread, "Create a department called Dance").await;
+    let refused = events
+        .iter()
+        .find(|event| event.kind == "tool_ended")
+        .expect("it was tried");
+    assert!(
+        refused.data["error"]
+            .as_str()
+            .is_some_and(|text| text.contains("may not CREATE DEPARTMENT")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        (
+            stage.count("SELECT count(*) FROM departments").await,
+            stage.audit_rows().await
+        ),
+        (before + 1, 1)
+    );
+
+    worker.stop().await;
+    server.process.kill().await;
     stage.finish().await;
 }

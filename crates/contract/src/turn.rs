@@ -9,13 +9,9 @@ use uuid::Uuid;
 /// How often a turn is delivered before it is dead. Only the first delivery is run; the others are answered, which can fail as well.
 pub const TURN_DELIVERY_LIMIT: i32 = 3;
 
-/// How often a report is delivered before it is dead: a server that ends with it must not do so for ever.
-pub const REPORT_DELIVERY_LIMIT: i32 = 20;
-
 /// The most of a report, in events: what gathers while one is on its way goes into the next.
 pub const MAX_REPORTED_EVENTS: usize = 64;
-/// How often a report is delivered before it is dead. A server that cannot store it, because the database is away, hands
-/// it back.
+/// How often a report is delivered before it is dead: a server that ends with it must not do so for ever.
 pub const REPORT_DELIVERY_LIMIT: i32 = 20;
 /// How many dead reports are kept; the oldest go first. Enough to see what went wrong, not a second store.
 pub const MAX_DEAD_REPORTS: i32 = 10_000;

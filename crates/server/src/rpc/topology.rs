@@ -6,7 +6,7 @@ use super::{
 };
 use contract::{
     topology::Topology,
-    turn::{REPORT_DELIVERY_LIMIT, TURN_DELIVERY_LIMIT},
+    turn::{MAX_DEAD_REPORTS, REPORT_DELIVERY_LIMIT, TURN_DELIVERY_LIMIT},
 };
 use lapin::{
     ExchangeKind,
@@ -40,19 +40,34 @@ pub(super) async fn declare(link: &Link, names: &Topology) -> Result<(), RpcErro
         none(),
     ))
     .await?;
-    within(channel.queue_declare(names.tools_dead_queue.as_str().into(), durable, bounded())).await?;
-    within(channel.queue_declare(names.turns_dead_queue.as_str().into(), durable, bounded())).await?;
+    within(channel.queue_declare(
+        names.tools_dead_queue.as_str().into(),
+        durable,
+        bounded(MAX_DEAD_LETTERS),
+    ))
+    .await?;
+    within(channel.queue_declare(
+        names.turns_dead_queue.as_str().into(),
+        durable,
+        bounded(MAX_DEAD_LETTERS),
+    ))
+    .await?;
     within(channel.queue_declare(names.turns_queue.as_str().into(), durable, turns(names))).await?;
-    within(channel.queue_declare(names.reports_dead_queue.as_str().into(), durable, bounded())).await?;
+    within(channel.queue_declare(
+        names.reports_dead_queue.as_str().into(),
+        durable,
+        bounded(MAX_DEAD_REPORTS),
+    ))
+    .await?;
     within(channel.queue_declare(names.reports_queue.as_str().into(), durable, reports(names))).await?;
     let cancels = names.cancel_exchange.as_str();
     within(channel.exchange_declare(cancels.into(), ExchangeKind::Fanout, exchange, none())).await?;
     within(channel.close(200, "declared".into())).await
 }
 
-fn bounded() -> FieldTable {
+fn bounded(most: i32) -> FieldTable {
     let mut arguments = FieldTable::default();
-    arguments.insert("x-max-length".into(), AMQPValue::LongInt(MAX_DEAD_LETTERS));
+    arguments.insert("x-max-length".into(), AMQPValue::LongInt(most));
     arguments
 }
 

@@ -10,13 +10,13 @@ use tokio::{process::Command, time::timeout};
 const EVENT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A server with its door open.
-pub(super) struct Server {
-    pub(super) process: Process,
-    pub(super) url: String,
+pub(crate) struct Server {
+    pub(crate) process: Process,
+    pub(crate) url: String,
 }
 
 impl Server {
-    pub(super) async fn on(stage: &Stage) -> Self {
+    pub(crate) async fn on(stage: &Stage) -> Self {
         let program = env!("CARGO_BIN_EXE_server-under-test");
         let mut process = Process::spawn(program, &["serve"], stage, &[("HTTP_ADDR", "127.0.0.1:0")]);
         let url = process.line("http://").await;
@@ -25,7 +25,7 @@ impl Server {
     }
 
     /// Somebody who comes in with a token of their own.
-    pub(super) async fn person(&self, stage: &Stage, email: &str) -> Visitor {
+    pub(crate) async fn person(&self, stage: &Stage, email: &str) -> Visitor {
         let output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
             .args(["token", "--email", email])
             .env_clear()
@@ -47,7 +47,7 @@ impl Server {
 }
 
 /// A client, to addresses without TLS.
-pub(super) fn client() -> Client {
+pub(crate) fn client() -> Client {
     // another test of this process may have chosen one before
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().tls_certs_only([]).build();
@@ -56,7 +56,7 @@ pub(super) fn client() -> Client {
 
 /// Somebody with a token.
 #[derive(Clone)]
-pub(super) struct Visitor {
+pub(crate) struct Visitor {
     client: Client,
     url: String,
     token: String,
@@ -64,19 +64,19 @@ pub(super) struct Visitor {
 
 impl Visitor {
     /// The same person at another server.
-    pub(super) fn at(&self, server: &Server) -> Self {
+    pub(crate) fn at(&self, server: &Server) -> Self {
         Self {
             url: server.url.clone(),
             ..self.clone()
         }
     }
 
-    pub(super) async fn get(&self, path: &str) -> (StatusCode, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {
         let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
         read(request.send().await.expect("the server answers")).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
         let request = self
             .client
             .post(format!("{}{path}", self.url))
@@ -87,14 +87,14 @@ impl Visitor {
     }
 
     /// Opens a thread, and answers its id.
-    pub(super) async fn thread(&self, body: &Value) -> String {
+    pub(crate) async fn thread(&self, body: &Value) -> String {
         let (status, thread) = self.post("/v1/threads", body).await;
         assert_eq!(status, StatusCode::CREATED, "{thread}");
         thread["id"].as_str().expect("it has an id").to_owned()
     }
 
     /// Begins a turn, and answers its id.
-    pub(super) async fn turn(&self, thread: &str, message: &str) -> String {
+    pub(crate) async fn turn(&self, thread: &str, message: &str) -> String {
         let path = format!("/v1/threads/{thread}/turns");
         let (status, turn) = self.post(&path, &serde_json::json!({"message": message})).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{turn}");
@@ -102,7 +102,7 @@ impl Visitor {
     }
 
     /// Follows a turn, from the first event or from the one after another.
-    pub(super) async fn follow(&self, turn: &str, after: Option<&str>) -> Events {
+    pub(crate) async fn follow(&self, turn: &str, after: Option<&str>) -> Events {
         let response = self.try_follow(turn, after).await;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -113,7 +113,7 @@ impl Visitor {
         }
     }
 
-    pub(super) async fn try_follow(&self, turn: &str, after: Option<&str>) -> Response {
+    pub(crate) async fn try_follow(&self, turn: &str, after: Option<&str>) -> Response {
         let mut request = self.client.get(format!("{}/v1/turns/{turn}/events", self.url));
         if let Some(id) = after {
             request = request.header("last-event-id", id);
@@ -123,7 +123,7 @@ impl Visitor {
     }
 }
 
-pub(super) async fn read(response: Response) -> (StatusCode, Value) {
+pub(crate) async fn read(response: Response) -> (StatusCode, Value) {
     let status = response.status();
     let text = response.text().await.expect("the answer is text");
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
@@ -131,14 +131,14 @@ pub(super) async fn read(response: Response) -> (StatusCode, Value) {
 
 /// An event as it arrived.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Event {
-    pub(super) id: String,
-    pub(super) kind: String,
-    pub(super) data: Value,
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) data: Value,
 }
 
 /// A stream of events.
-pub(super) struct Events {
+pub(crate) struct Events {
     response: Response,
     text: String,
     waiting: VecDeque<Event>,
@@ -146,7 +146,7 @@ pub(super) struct Events {
 
 impl Events {
     /// The next event; none at the end of the stream.
-    pub(super) async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<Event> {
         timeout(EVENT_LIMIT, self.read()).await.expect("an event comes in time")
     }
 
@@ -176,7 +176,7 @@ impl Events {
     }
 
     /// All events to the end.
-    pub(super) async fn all(mut self) -> Vec<Event> {
+    pub(crate) async fn all(mut self) -> Vec<Event> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
             all.push(event);
