@@ -74,7 +74,7 @@ create table turn_events (
     constraint turn_events_turn_fkey foreign key (school_id, turn_id) references turns (school_id, id),
     constraint turn_events_attempt_check check (attempt between 1 and 1000),
     constraint turn_events_place_check check (place >= 1),
-    constraint turn_events_event_check check (jsonb_typeof(event) = 'object' and event ? 'type')
+    constraint turn_events_event_check check (jsonb_typeof(event) = 'object')
 );
 comment on table turn_events is 'What happened in a turn, as its workers reported it, each event once.';
 comment on column turn_events.school_id is 'The tenant.';

@@ -86,6 +86,18 @@ impl Visitor {
         read(request.send().await.expect("the server answers")).await
     }
 
+    /// Sends something, and follows what comes of it at once.
+    pub(crate) async fn stream(&self, path: &str, body: &Value) -> Events {
+        let request = self
+            .client
+            .post(format!("{}{path}", self.url))
+            .bearer_auth(&self.token)
+            .header("content-type", "application/json")
+            .header("accept", "text/event-stream")
+            .body(body.to_string());
+        Events::of(request.send().await.expect("the server answers"))
+    }
+
     /// Opens a thread, and answers its id.
     pub(crate) async fn thread(&self, body: &Value) -> String {
         let (status, thread) = self.post("/v1/threads", body).await;
@@ -103,14 +115,7 @@ impl Visitor {
 
     /// Follows a turn, from the first event or from the one after another.
     pub(crate) async fn follow(&self, turn: &str, after: Option<&str>) -> Events {
-        let response = self.try_follow(turn, after).await;
-        assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Events {
-            response,
-            text: String::new(),
-            waiting: VecDeque::new(),
-        }
+        Events::of(self.try_follow(turn, after).await)
     }
 
     pub(crate) async fn try_follow(&self, turn: &str, after: Option<&str>) -> Response {
@@ -145,6 +150,16 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    fn of(response: Response) -> Self {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self {
+            response,
+            text: String::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
     /// The next event; none at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         timeout(EVENT_LIMIT, self.read()).await.expect("an event comes in time")

@@ -133,6 +133,12 @@ async fn at_the_door_streams_its_answer_and_leaves_one_row() {
     let head = server.person(&stage, &HILLTOP.email("head")).await;
     let thread = head.thread(&json!({})).await;
     let before = stage.count("SELECT count(*) FROM departments").await;
+    let at_once = head
+        .stream("/v1/threads", &json!({"message": "List the departments"}))
+        .await
+        .all()
+        .await;
+    assert!(at_once.last().is_some_and(|event| event.kind == "ended"), "{at_once:?}");
 
     let (events, outcome) = talk(&head, &thread, "Create a department called Drama").await;
     assert!(

@@ -29,6 +29,7 @@ const VOCABULARY: &[(&str, &str)] = &[
     ("role_permissions", "condition"),
     ("role_permissions", "effect"),
     ("role_permissions", "resource"),
+    ("turns", "status"),
     ("users", "type"),
 ];
 /// Columns that would take a mark, and that the server reads as something else than text.
@@ -336,6 +337,11 @@ pub(super) async fn add_rows(owner: &mut PgConnection) {
           FROM schools s
           CROSS JOIN generate_series(1, 3)
           CROSS JOIN LATERAL (SELECT id FROM campuses WHERE school_id = s.id UNION ALL SELECT NULL) c;
+        INSERT INTO threads (school_id, staff_id, campus_id) SELECT school_id, id, campus_id FROM staff;
+        INSERT INTO turns (school_id, id, thread_id, status, message, outcome, deadline_at, ended_at)
+        SELECT school_id, uuid_v7(), id, 'answered', 'a message', 'an answer', now(), now() FROM threads;
+        INSERT INTO turn_events (school_id, turn_id, attempt, place, event)
+        SELECT school_id, id, 1, 1, jsonb_build_object('type', 'text', 'delta', 'a text') FROM turns;
         INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest, reply, finished_at)
         SELECT s.id, 'key ' || n, 'update.department', gen_random_uuid(), sha256('x'), '{}', now()
           FROM schools s CROSS JOIN generate_series(1, 3) n;

@@ -1,5 +1,6 @@
 //! `cargo xtask up`: the stack on this machine, from nothing to the line that says what to type next.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -23,11 +24,13 @@ const POLL: Duration = Duration::from_millis(100);
 const INTERRUPT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Variables of the server and the worker that the second shell needs as the first one has them.
-const PASSED_ON: [&str; 6] = [
+const PASSED_ON: [&str; 8] = [
     "APP_DATABASE_URL",
     "PLATFORM_DATABASE_URL",
     "DIRECTORY_DATABASE_URL",
     "REQUIRE_GRANT",
+    "AUTH_ISSUER",
+    "AUTH_AUDIENCE",
     "QUEUE_PREFIX",
     "LOG",
 ];
@@ -54,14 +57,15 @@ pub(crate) fn up(install: Install) -> anyhow::Result<()> {
     ];
     run(cargo(&[&["build"], &packages[..]].concat()), &interrupt)?;
 
-    let environment = Environment::new(&folder, &services)?;
+    let mut environment = Environment::new(&folder, &services)?;
     eprintln!("migrate    the database, and seed it once");
     run(environment.command("server", &["migrate"]), &interrupt)?;
     run(environment.command("server", &["seed"]), &interrupt)?;
 
     let mut stack = Stack::new(&folder)?;
     let started = start(&mut stack, &environment, &interrupt);
-    let outcome = started.and_then(|()| {
+    let outcome = started.and_then(|url| {
+        environment.variables.push(("HTTP_URL", url));
         let file = environment.write(&folder)?;
         println!("\n{}", ready_text(&file));
         let outcome = stack.wait(&interrupt);
@@ -94,7 +98,8 @@ pub(crate) fn services_only(install: Install) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start(stack: &mut Stack, environment: &Environment, interrupt: &Interrupt) -> anyhow::Result<()> {
+/// Starts the processes; answers where people come in.
+fn start(stack: &mut Stack, environment: &Environment, interrupt: &Interrupt) -> anyhow::Result<String> {
     let mut worker = environment.command("worker", &[]);
     if is_set("OPENAI_API_KEY") || is_set("OPENAI_BASE_URL") {
         eprintln!("model      the one of OPENAI_BASE_URL and OPENAI_API_KEY");
@@ -110,14 +115,16 @@ fn start(stack: &mut Stack, environment: &Environment, interrupt: &Interrupt) ->
         worker.env("OPENAI_BASE_URL", url).env("MODEL", "scripted-demo");
     }
     eprintln!("start      server");
-    stack.start(
-        "server",
-        environment.command("server", &["serve"]),
-        interrupt,
-        says_ready,
-    )?;
+    let door = RefCell::new(String::new());
+    stack.start("server", environment.command("server", &["serve"]), interrupt, |line| {
+        if line.starts_with("http://") {
+            line.trim().clone_into(&mut door.borrow_mut());
+        }
+        says_ready(line)
+    })?;
     eprintln!("start      worker");
-    stack.start("worker", worker, interrupt, says_ready)
+    stack.start("worker", worker, interrupt, says_ready)?;
+    Ok(door.into_inner())
 }
 
 /// The word, not part of another ("already").
@@ -142,7 +149,12 @@ impl Environment {
         let mut variables = vec![
             ("DATABASE_URL", services.database_url().to_owned()),
             ("AMQP_URL", services.amqp_url().to_owned()),
-            ("GRANT_SECRET", grant_secret(folder)?),
+            ("GRANT_SECRET", secret(folder, "GRANT_SECRET")?),
+            ("AUTH_SECRET", secret(folder, "AUTH_SECRET")?),
+            (
+                "HTTP_ADDR",
+                environment::variable("HTTP_ADDR").unwrap_or_else(|| "127.0.0.1:0".to_owned()),
+            ),
         ];
         variables.extend(
             PASSED_ON
@@ -178,12 +190,12 @@ impl Environment {
     }
 }
 
-/// Kept, so that a grant of before a restart is still one after it.
-fn grant_secret(folder: &Path) -> anyhow::Result<String> {
-    if let Some(secret) = environment::variable("GRANT_SECRET") {
+/// Kept, so that what was signed before a restart is still good after it.
+fn secret(folder: &Path, variable: &str) -> anyhow::Result<String> {
+    if let Some(secret) = environment::variable(variable) {
         return Ok(secret);
     }
-    let file = folder.join("grant-secret");
+    let file = folder.join(variable.to_lowercase().replace('_', "-"));
     if let Ok(secret) = fs::read_to_string(&file) {
         return Ok(secret);
     }
@@ -242,7 +254,7 @@ fn ready_text(file: &Path) -> String {
         r#"Ready. In a second shell, in this folder:
 
   . {file}
-  server ask "Create a department called Drama" --as head@hilltop.example
+  server chat --as head@hilltop.example
   server audit tail --follow
   psql "$DATABASE_URL" -c "select name, created_at from departments order by created_at desc limit 5"
 

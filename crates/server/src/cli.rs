@@ -3,11 +3,12 @@
 mod audit;
 mod authz;
 mod call;
+mod chat;
 mod registry;
 mod serve;
 
 use crate::{
-    config::{AuthConfig, Config, LogConfig, OwnerConfig, RoleUrls},
+    config::{self, AuthConfig, Config, LogConfig, OwnerConfig, RoleUrls},
     db::{
         Database, migrate,
         seed::{self, Seeded},
@@ -69,6 +70,14 @@ enum Command {
         message: String,
         #[command(flatten)]
         person: Person,
+    },
+    /// Talk with the agents, as somebody, at the HTTP door of a local stack. Needs `AUTH_SECRET`.
+    Chat {
+        #[command(flatten)]
+        person: Person,
+        /// The door; that of `HTTP_URL` without it.
+        #[arg(long)]
+        url: Option<String>,
     },
     /// Print a bearer token for somebody at the HTTP door: for a local stack, which knows no other way to sign in. Needs `AUTH_SECRET`.
     Token {
@@ -207,6 +216,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             .await;
         }
         Command::Ask { message, person } => return call::ask(Config::from_env()?, message, person).await,
+        Command::Chat { person, url } => {
+            let url = url.unwrap_or_else(config::door_url);
+            return chat::chat(&AuthConfig::from_env()?, person, &url).await;
+        }
         Command::Token { email, hours } => {
             let lasts = Duration::from_hours(hours.into());
             print(&mint(&AuthConfig::from_env()?, &email, lasts).context("AUTH_SECRET")?)?;

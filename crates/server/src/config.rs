@@ -226,6 +226,11 @@ impl AuthConfig {
     }
 }
 
+/// `HTTP_URL`: the door that `server chat` goes to.
+pub(crate) fn door_url() -> String {
+    environment("HTTP_URL").unwrap_or_else(|| "http://127.0.0.1:8080".to_owned())
+}
+
 impl LogConfig {
     /// From the environment; a filter that cannot be read falls back to the default, later and with a word.
     #[must_use]

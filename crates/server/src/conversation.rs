@@ -88,6 +88,34 @@ pub struct Person {
     pub email: String,
 }
 
+/// What a person writes: something, and no more than can be stored.
+#[derive(Debug)]
+pub struct Message(String);
+
+impl Message {
+    /// A message, without characters that no column can store.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::Invalid`] where there is nothing in it, or too much.
+    pub fn new(text: String) -> Result<Self, ConversationError> {
+        let text = if text.contains('\0') {
+            text.replace('\0', "")
+        } else {
+            text
+        };
+        if text.trim().is_empty() {
+            return Err(ConversationError::Invalid("message: there is nothing in it".to_owned()));
+        }
+        if text.chars().nth(MAX_MESSAGE_CHARS).is_some() {
+            return Err(ConversationError::Invalid(format!(
+                "message: it has more than {MAX_MESSAGE_CHARS} characters"
+            )));
+        }
+        Ok(Self(text))
+    }
+}
+
 /// A thread with its turns.
 #[derive(Debug, Serialize)]
 pub struct ThreadView {
@@ -188,7 +216,8 @@ impl Conversations {
         Ok(ThreadView { thread, turns })
     }
 
-    /// Begins a turn: stores it, and answers the message for a worker. Whoever cannot send that calls [`Conversations::give_up`].
+    /// Begins a turn: stores it, and answers the message for a worker, with the right to follow it. Whoever cannot send that
+    /// message calls [`Conversations::give_up`].
     ///
     /// # Errors
     ///
@@ -197,17 +226,9 @@ impl Conversations {
         &self,
         person: &Person,
         thread: Uuid,
-        message: String,
-    ) -> Result<TurnMessage, ConversationError> {
-        let message = message.replace('\0', "");
-        if message.trim().is_empty() {
-            return Err(ConversationError::Invalid("message: there is nothing in it".to_owned()));
-        }
-        if message.chars().nth(MAX_MESSAGE_CHARS).is_some() {
-            return Err(ConversationError::Invalid(format!(
-                "message: it has more than {MAX_MESSAGE_CHARS} characters"
-            )));
-        }
+        message: Message,
+    ) -> Result<(TurnMessage, Followed), ConversationError> {
+        let Message(message) = message;
         let (entered, thread, school) = self.find_thread(person, thread).await?;
         let (school_id, _) = at_work(&entered)?;
         entered.tx.rollback().await?;
@@ -230,7 +251,11 @@ impl Conversations {
         }
         let told = rows::told(&mut tx, &thread, history::MAX_TURNS).await?;
         tx.commit().await?;
-        Ok(TurnMessage {
+        let followed = Followed {
+            school: school_id,
+            turn: minted.turn_id,
+        };
+        let message = TurnMessage {
             turn_id: minted.turn_id,
             grant: minted.grant,
             context: minted.context,
@@ -238,7 +263,8 @@ impl Conversations {
             message,
             deadline_ms,
             reported: true,
-        })
+        };
+        Ok((message, followed))
     }
 
     /// Ends a turn that no worker was handed.

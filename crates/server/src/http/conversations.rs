@@ -1,24 +1,27 @@
 //! Threads, turns, and who the agents are.
 
-use super::{Door, Problem, auth::SignedIn};
-use crate::conversation::{ThreadView, Turn};
+use super::{Door, Problem, auth::SignedIn, events};
+use crate::conversation::{Message, Person, Place, ThreadView, Turn};
 use axum::{
     Json,
     extract::{
         Path, Query, State,
         rejection::{JsonRejection, PathRejection, QueryRejection},
     },
-    http::{HeaderName, StatusCode, header::LOCATION},
+    http::{HeaderMap, StatusCode, header::LOCATION},
+    response::{IntoResponse, Response},
 };
 use contract::{agent_map::AgentMapEntry, turn::CancelTurn};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// In which school, for whoever works in several, and on which campus.
+/// In which school, for whoever works in several, on which campus, and perhaps with a first message.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewThread {
+    #[serde(default)]
+    message: Option<String>,
     #[serde(default)]
     school: Option<String>,
     #[serde(default)]
@@ -46,22 +49,28 @@ pub(super) struct MapQuery {
 #[derive(Debug, Serialize)]
 pub(super) struct Begun {
     id: Uuid,
+    thread: Uuid,
     events: String,
 }
 
-type At = [(HeaderName, String); 1];
 type Id = Result<Path<Uuid>, PathRejection>;
 
+/// Opens a thread, and begins a turn in it where there is a message already.
 pub(super) async fn open_thread(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
+    headers: HeaderMap,
     wanted: Result<Json<NewThread>, JsonRejection>,
-) -> Result<(StatusCode, At, Json<ThreadView>), Problem> {
+) -> Result<Response, Problem> {
     let Json(wanted) = wanted?;
+    let message = wanted.message.map(Message::new).transpose()?;
     let opened = door.conversations.open_thread(&person, wanted.school, wanted.campus);
     let thread = opened.await?;
+    if let Some(message) = message {
+        return begin(&door, &person, thread.id(), message, &headers).await;
+    }
     let at = [(LOCATION, format!("/v1/threads/{}", thread.id()))];
-    Ok((StatusCode::CREATED, at, Json(thread)))
+    Ok((StatusCode::CREATED, at, Json(thread)).into_response())
 }
 
 pub(super) async fn thread(
@@ -76,20 +85,41 @@ pub(super) async fn thread(
 pub(super) async fn begin_turn(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
+    headers: HeaderMap,
     thread: Id,
     turn: Result<Json<NewTurn>, JsonRejection>,
-) -> Result<(StatusCode, At, Json<Begun>), Problem> {
+) -> Result<Response, Problem> {
     let (Path(thread), Json(turn)) = (thread?, turn?);
-    let message = door.conversations.begin_turn(&person, thread, turn.message).await?;
-    let id = message.turn_id;
+    begin(&door, &person, thread, Message::new(turn.message)?, &headers).await
+}
+
+/// Begins a turn. Answers its events to whoever wants them at once, and else where they are.
+async fn begin(
+    door: &Door,
+    person: &Person,
+    thread: Uuid,
+    message: Message,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let news = door.hub.follow();
+    let (message, followed) = door.conversations.begin_turn(person, thread, message).await?;
+    let turn = message.turn_id;
     if let Err(error) = door.turns.send(&message).await {
         door.conversations.give_up(&message).await?;
-        door.hub.stored(id);
+        door.hub.stored(turn);
         return Err(error.into());
     }
-    let events = format!("/v1/turns/{id}/events");
-    let at = [(LOCATION, events.clone())];
-    Ok((StatusCode::ACCEPTED, at, Json(Begun { id, events })))
+    let begun = Begun {
+        id: turn,
+        thread,
+        events: format!("/v1/turns/{turn}/events"),
+    };
+    let at = [(LOCATION, begun.events.clone())];
+    Ok(if events::is_wanted(headers) {
+        (at, events::stream_of(door, followed, Place::default(), news)).into_response()
+    } else {
+        (StatusCode::ACCEPTED, at, Json(begun)).into_response()
+    })
 }
 
 pub(super) async fn turn(

@@ -5,7 +5,10 @@ use super::{Door, Problem, auth::SignedIn};
 use crate::conversation::{Conversations, Followed, Place, Told};
 use axum::{
     extract::{Path, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL},
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{ACCEPT, CACHE_CONTROL},
+    },
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -45,6 +48,11 @@ pub(super) async fn follow(
     if after != Place::default() && door.conversations.is_last(&followed, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    Ok(stream_of(&door, followed, after, news))
+}
+
+/// The events of a turn after a place, to its end.
+pub(super) fn stream_of(door: &Door, followed: Followed, after: Place, news: broadcast::Receiver<Uuid>) -> Response {
     let reader = Reader {
         conversations: Arc::clone(&door.conversations),
         followed,
@@ -61,7 +69,16 @@ pub(super) async fn follow(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // a proxy that gathers a response would hold all of it back until the end
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    response
+}
+
+/// Whether whoever asks wants the events at once instead of the place where they are.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default();
+        kind.trim().eq_ignore_ascii_case("text/event-stream")
+    })
 }
 
 fn place(value: &HeaderValue) -> Option<Place> {
@@ -142,6 +159,18 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_wanted_by_whoever_accepts_them() {
+        let wants = |accept: &str| {
+            is_wanted(&HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_str(accept).unwrap(),
+            )]))
+        };
+        assert!(wants("text/event-stream") && wants("application/json, Text/Event-Stream;q=0.5"));
+        assert!(!wants("*/*") && !wants("application/json") && !is_wanted(&HeaderMap::new()));
+    }
 
     #[test]
     fn an_id_of_an_event_says_where_to_go_on() {

@@ -1,0 +1,225 @@
+//! `server chat`: a conversation at a terminal, through the HTTP door like anybody's.
+
+use super::Person;
+use crate::{config::AuthConfig, http::auth::mint};
+use anyhow::{Context, bail};
+use eventsource_stream::Eventsource;
+use futures_util::{StreamExt, stream};
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::{Value, json};
+use std::{
+    io::{IsTerminal, Write},
+    process::ExitCode,
+    time::Duration,
+};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+/// How long a token of a chat lasts.
+const LASTS: Duration = Duration::from_hours(12);
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How often a broken stream is gone on with, without any event in between.
+const MAX_TRIES: u32 = 5;
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Talks until the end of the input. Exit status 0 only when the last turn was answered.
+pub(super) async fn chat(auth: &AuthConfig, person: Person, url: &str) -> anyhow::Result<ExitCode> {
+    let Person { email, school, campus } = person;
+    let door = Door::new(url, mint(auth, &email, LASTS).context("AUTH_SECRET")?)?;
+    let wanted = json!({"school": school, "campus": campus});
+    let thread = door.post("/v1/threads", &wanted).await?;
+    let turns = format!("/v1/threads/{}/turns", text(&thread, "id"));
+    let is_terminal = std::io::stdin().is_terminal();
+    if is_terminal {
+        super::print(&format!("{email} at {}. An empty line ends it.", door.url))?;
+    }
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut answered = true;
+    loop {
+        if is_terminal {
+            show("> ")?;
+        }
+        let Some(message) = lines.next_line().await.context("reading what you say")? else {
+            break;
+        };
+        if message.trim().is_empty() {
+            break;
+        }
+        let turn = door.post(&turns, &json!({"message": message})).await?;
+        answered = follow(&door, text(&turn, "events")).await?;
+    }
+    Ok(if answered { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Shows a turn's events until its end. Answers whether it was answered.
+async fn follow(door: &Door, events: &str) -> anyhow::Result<bool> {
+    let mut last = None;
+    let mut tries = 0;
+    let mut shown = Shown::default();
+    loop {
+        let response = door.events(events, last.as_deref()).await?;
+        let chunks = stream::unfold(response, async |mut response| {
+            let chunk = response.chunk().await.transpose()?;
+            Some((chunk, response))
+        });
+        let mut events = Box::pin(chunks.eventsource());
+        while let Some(Ok(event)) = events.next().await {
+            tries = 0;
+            last = Some(event.id);
+            let event: Value = serde_json::from_str(&event.data).context("an event cannot be read")?;
+            if let Some(answered) = shown.show(&event)? {
+                return Ok(answered);
+            }
+        }
+        tries += 1;
+        if tries >= MAX_TRIES {
+            bail!("the events of the turn broke off");
+        }
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+}
+
+/// What is on the screen.
+#[derive(Default)]
+struct Shown {
+    /// Who is in the middle of a line.
+    speaking: Option<String>,
+}
+
+impl Shown {
+    /// Shows an event. At the end of the turn, answers whether that was an answer.
+    fn show(&mut self, event: &Value) -> anyhow::Result<Option<bool>> {
+        let agent = text(event, "agent");
+        match text(event, "type") {
+            "text" => {
+                if self.speaking.as_deref() != Some(agent) {
+                    self.end_line()?;
+                    if agent != "Rover" {
+                        show(&format!("  {agent}: "))?;
+                    }
+                    self.speaking = Some(agent.to_owned());
+                }
+                show(&super::harmless(text(event, "delta")))?;
+            }
+            "delegated" => self.line(&format!("  → {agent}: {}", text(event, "task")))?,
+            "tool_ended" => {
+                let tool = text(event, "tool");
+                let how = event.get("error").map_or("done", |_| "refused or failed");
+                let covers = event.get("scopeContext").or(event.get("error")).and_then(Value::as_str);
+                self.line(&format!("  · {agent} {tool}: {how}. {}", covers.unwrap_or_default()))?;
+            }
+            "ended" => {
+                self.end_line()?;
+                let outcome = event.get("outcome").unwrap_or(&Value::Null);
+                let answered = outcome.get("answer").is_some();
+                if !answered {
+                    let why = outcome
+                        .get("error")
+                        .or(outcome.get("cancelled"))
+                        .and_then(Value::as_str);
+                    self.line(why.unwrap_or("The turn ended without an answer."))?;
+                }
+                return Ok(Some(answered));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self, line: &str) -> anyhow::Result<()> {
+        self.end_line()?;
+        super::print(&super::harmless(line))
+    }
+
+    fn end_line(&mut self) -> anyhow::Result<()> {
+        if self.speaking.take().is_some() {
+            super::print("")?;
+        }
+        Ok(())
+    }
+}
+
+fn show(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The door, with a token.
+struct Door {
+    client: Client,
+    url: String,
+    token: String,
+}
+
+impl Door {
+    fn new(url: &str, token: String) -> anyhow::Result<Self> {
+        // the client insists on one, whether or not the door has TLS
+        if rustls::crypto::ring::default_provider().install_default().is_err() {
+            tracing::debug!("another TLS provider was installed before");
+        }
+        let client = Client::builder().connect_timeout(CONNECT_LIMIT);
+        let client = if url.starts_with("https:") {
+            client
+        } else {
+            client.tls_certs_only([])
+        };
+        Ok(Self {
+            client: client.build().context("the HTTP client cannot be made")?,
+            url: url.trim_end_matches('/').to_owned(),
+            token,
+        })
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let request = self.client.post(format!("{}{path}", self.url));
+        let request = request
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        let answer = self.send(request).await?.text().await.context("reading the answer")?;
+        serde_json::from_str(&answer).context("the answer cannot be read")
+    }
+
+    async fn events(&self, path: &str, after: Option<&str>) -> anyhow::Result<Response> {
+        let mut request = self.client.get(format!("{}{path}", self.url));
+        if let Some(id) = after {
+            request = request.header("last-event-id", id);
+        }
+        self.send(request).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
+        let sent = request.bearer_auth(&self.token).send().await;
+        let response = sent.with_context(|| format!("no HTTP door at {}; is a server running?", self.url))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let problem: Value = serde_json::from_str(&response.text().await.unwrap_or_default()).unwrap_or_default();
+        match text(&problem, "detail") {
+            "" => bail!("the door answered {status}"),
+            detail => bail!("{}", super::harmless(detail)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_is_one() {
+        let ended = |outcome: Value| json!({"type": "ended", "outcome": outcome});
+        let mut shown = Shown::default();
+        assert_eq!(shown.show(&json!({"type": "started"})).unwrap(), None);
+        assert_eq!(shown.show(&ended(json!({"answer": "Yes."}))).unwrap(), Some(true));
+        assert_eq!(shown.show(&ended(json!({"error": "No."}))).unwrap(), Some(false));
+        assert_eq!(
+            shown.show(&ended(json!({"cancelled": "Stopped."}))).unwrap(),
+            Some(false)
+        );
+    }
+}
