@@ -31,6 +31,7 @@ mod kill_database;
 mod kill_server;
 mod leaks;
 mod malformed;
+mod many_turns;
 mod paging;
 mod pool;
 mod redelivery;

@@ -99,8 +99,13 @@ impl Process {
 
     /// Sends SIGTERM.
     pub fn ask_to_stop(&self) {
-        let pid = self.child.id().expect("the process runs");
-        xtask::services::send_signal(&[pid], "TERM");
+        xtask::services::send_signal(&[self.id()], "TERM");
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("the process runs")
     }
 
     /// Whether it still runs.
