@@ -7,6 +7,10 @@ use uuid::Uuid;
 
 /// What the model calls itself.
 pub const MODEL_NAME: &str = "scripted-demo";
+/// How long the parts of a streamed text are.
+const TEXT_PART_CHARS: usize = 16;
+/// In about how many pieces the arguments of a streamed call come.
+const ARGUMENT_PIECES: usize = 3;
 
 /// A request, as far as it is read.
 #[derive(Debug, Deserialize)]
@@ -15,8 +19,6 @@ pub(crate) struct ChatRequest {
     pub(crate) messages: Vec<Message>,
     #[serde(default)]
     tools: Vec<Offered>,
-    #[serde(default)]
-    pub(crate) stream: bool,
 }
 
 /// One message of the conversation.
@@ -103,39 +105,122 @@ impl Message {
     }
 }
 
-/// A completion with a text, calls, or both. Ids that the script left out are made of `seed`, so that the same conversation gets
-/// the same ids again.
-pub(crate) fn completion(request: &Value, text: Option<&str>, calls: &[Call], seed: u64) -> Value {
-    let id = Uuid::now_v7();
-    let created = id.get_timestamp().map_or(0, |moment| moment.to_unix().0);
-    let model = request.get("model").and_then(Value::as_str).unwrap_or(MODEL_NAME);
-    let mut message = Map::from_iter([
-        ("role".to_owned(), json!("assistant")),
-        ("content".to_owned(), json!(text)),
-    ]);
-    if !calls.is_empty() {
-        let calls = calls.iter().enumerate().map(|(index, call)| {
-            let id = call.id.clone().unwrap_or_else(|| format!("call_{seed:016x}{index}"));
-            json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-        });
-        message.insert("tool_calls".to_owned(), calls.collect());
+/// What one answer says, in either form.
+pub(crate) struct Answer<'a> {
+    pub(crate) request: &'a Value,
+    pub(crate) text: Option<&'a str>,
+    pub(crate) calls: &'a [Call],
+    /// What ids that the script left out are made of, so that the same conversation gets the same ids again.
+    pub(crate) seed: u64,
+}
+
+impl Answer<'_> {
+    /// As one completion.
+    pub(crate) fn whole(&self) -> Value {
+        let mut message = Map::from_iter([
+            ("role".to_owned(), json!("assistant")),
+            ("content".to_owned(), json!(self.text)),
+        ]);
+        if !self.calls.is_empty() {
+            let calls = self.calls.iter().enumerate().map(|(index, call)| {
+                let function = json!({"name": call.name, "arguments": call.arguments});
+                json!({"id": self.id(index, call), "type": "function", "function": function})
+            });
+            message.insert("tool_calls".to_owned(), calls.collect());
+        }
+        let mut completion = self.frame("chat.completion");
+        completion.insert(
+            "choices".to_owned(),
+            json!([{"index": 0, "message": message, "logprobs": null, "finish_reason": self.finish_reason()}]),
+        );
+        completion.insert("usage".to_owned(), self.usage());
+        Value::Object(completion)
     }
-    let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
-    let message = Value::Object(message);
-    let (asked, answered) = (tokens(request), tokens(&message));
-    json!({
-        "id": format!("chatcmpl-{}", id.simple()),
-        "object": "chat.completion",
-        "created": created,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason}],
-        "usage": {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered},
-    })
+
+    /// As the chunks of a stream: the text in parts, each call in pieces, the end, and the usage where it is asked for.
+    pub(crate) fn chunks(&self) -> Vec<Value> {
+        let mut choices = vec![json!({"delta": {"role": "assistant", "content": ""}})];
+        let parts = parts(self.text.unwrap_or_default(), TEXT_PART_CHARS);
+        choices.extend(parts.map(|part| json!({"delta": {"content": part}})));
+        for (index, call) in self.calls.iter().enumerate() {
+            let function = json!({"name": call.name, "arguments": ""});
+            let first = json!({"index": index, "id": self.id(index, call), "type": "function", "function": function});
+            choices.push(json!({"delta": {"tool_calls": [first]}}));
+            let pieces = parts_of(&call.arguments);
+            choices.extend(
+                pieces.map(
+                    |piece| json!({"delta": {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}}),
+                ),
+            );
+        }
+        choices.push(json!({"delta": {}, "finish_reason": self.finish_reason()}));
+        let frame = self.frame("chat.completion.chunk");
+        let chunk = |choices: Value, usage: Value| {
+            let mut chunk = frame.clone();
+            chunk.insert("choices".to_owned(), choices);
+            chunk.insert("usage".to_owned(), usage);
+            Value::Object(chunk)
+        };
+        let mut chunks: Vec<Value> = choices
+            .into_iter()
+            .map(|mut choice| {
+                if let Some(members) = choice.as_object_mut() {
+                    members.insert("index".to_owned(), json!(0));
+                    members.entry("finish_reason").or_insert(Value::Null);
+                }
+                chunk(json!([choice]), Value::Null)
+            })
+            .collect();
+        if self.request.pointer("/stream_options/include_usage") == Some(&Value::Bool(true)) {
+            chunks.push(chunk(json!([]), self.usage()));
+        }
+        chunks
+    }
+
+    fn frame(&self, object: &str) -> Map<String, Value> {
+        let id = Uuid::now_v7();
+        let created = id.get_timestamp().map_or(0, |moment| moment.to_unix().0);
+        let model = self.request.get("model").and_then(Value::as_str).unwrap_or(MODEL_NAME);
+        Map::from_iter([
+            ("id".to_owned(), json!(format!("chatcmpl-{}", id.simple()))),
+            ("object".to_owned(), json!(object)),
+            ("created".to_owned(), json!(created)),
+            ("model".to_owned(), json!(model)),
+        ])
+    }
+
+    fn id(&self, index: usize, call: &Call) -> String {
+        call.id
+            .clone()
+            .unwrap_or_else(|| format!("call_{:016x}{index}", self.seed))
+    }
+
+    fn finish_reason(&self) -> &'static str {
+        if self.calls.is_empty() { "stop" } else { "tool_calls" }
+    }
+
+    fn usage(&self) -> Value {
+        let of_calls = |call: &Call| call.name.len() + call.arguments.len();
+        let asked = tokens(self.request.to_string().len());
+        let answered = tokens(self.text.map_or(0, str::len) + self.calls.iter().map(of_calls).sum::<usize>());
+        json!({"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered})
+    }
+}
+
+/// A text in parts of some characters.
+fn parts(text: &str, chars: usize) -> impl Iterator<Item = String> {
+    let mut rest = text.chars();
+    std::iter::from_fn(move || Some(rest.by_ref().take(chars).collect::<String>()).filter(|part| !part.is_empty()))
+}
+
+/// Arguments in a few pieces, however long they are.
+fn parts_of(arguments: &str) -> impl Iterator<Item = String> {
+    parts(arguments, (arguments.chars().count() / ARGUMENT_PIECES).max(1))
 }
 
 /// About as many tokens as a text of this length has.
-fn tokens(value: &Value) -> usize {
-    value.to_string().len() / 4 + 1
+const fn tokens(bytes: usize) -> usize {
+    bytes / 4 + 1
 }
 
 /// An error as the protocol shapes it.

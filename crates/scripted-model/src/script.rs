@@ -8,6 +8,9 @@ use std::{
     time::Duration,
 };
 
+/// Longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_hours(24);
+
 /// Where the answers come from.
 #[derive(Clone)]
 pub struct Script(pub(crate) Source);
@@ -77,6 +80,14 @@ pub struct Reply {
     pub(crate) delay: Duration,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Body,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What goes wrong with a stream, after so many chunks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    Torn(usize),
+    Silent(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -99,6 +110,7 @@ impl Reply {
             delay: Duration::ZERO,
             headers: Vec::new(),
             body,
+            fault: None,
         }
     }
 
@@ -169,5 +181,30 @@ impl Reply {
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
+    }
+
+    /// Nothing at all: the endpoint takes the request and is silent.
+    #[must_use]
+    pub fn hanging() -> Self {
+        Self::nothing().after(FOR_EVER)
+    }
+
+    /// The same, but the connection breaks after so many chunks of the stream. A call has one for its name and at least
+    /// three for arguments of that many characters; before all stands one with the role.
+    #[must_use]
+    pub fn torn_after(self, chunks: usize) -> Self {
+        Self {
+            fault: Some(Fault::Torn(chunks)),
+            ..self
+        }
+    }
+
+    /// The same, but after so many chunks of the stream nothing comes any more.
+    #[must_use]
+    pub fn silent_after(self, chunks: usize) -> Self {
+        Self {
+            fault: Some(Fault::Silent(chunks)),
+            ..self
+        }
     }
 }

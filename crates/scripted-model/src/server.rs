@@ -1,9 +1,9 @@
 //! The HTTP server.
 
 use crate::{
-    protocol::{self, ChatRequest},
+    protocol::{self, Answer, ChatRequest},
     rules,
-    script::{Body, Reply, Script},
+    script::{Body, Fault, Reply, Script},
 };
 use axum::{
     Json, Router,
@@ -12,6 +12,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
+use futures_util::{StreamExt as _, stream};
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::{
@@ -20,6 +21,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -27,6 +29,9 @@ use tokio::{net::TcpListener, task::JoinHandle};
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 /// How many requests are kept to be read back; the oldest go first.
 const MAX_REQUESTS_KEPT: usize = 256;
+
+/// How long after its last chunk a torn stream breaks.
+const TEAR_DELAY: Duration = Duration::from_millis(20);
 
 /// A running server; it stops when this is dropped.
 #[derive(Debug)]
@@ -146,15 +151,6 @@ fn by_rules(request: &Value) -> Result<Reply, Value> {
             None,
         )
     })?;
-    if parsed.stream {
-        let message = "This demo model does not stream. Send \"stream\": false.";
-        return Err(protocol::error(
-            message,
-            "invalid_request_error",
-            Some("stream"),
-            Some("unsupported_value"),
-        ));
-    }
     if parsed.messages.is_empty() {
         let message = "There are no messages.";
         return Err(protocol::error(
@@ -168,28 +164,64 @@ fn by_rules(request: &Value) -> Result<Reply, Value> {
 }
 
 fn answer(request: &Value, reply: &Reply) -> Response {
-    let (status, body) = match &reply.body {
+    let mut response = match &reply.body {
         Body::Completion { text, calls } => {
-            let seed = seed(request);
-            (
-                StatusCode::OK,
-                protocol::completion(request, text.as_deref(), calls, seed).to_string(),
-            )
+            let answer = Answer {
+                request,
+                text: text.as_deref(),
+                calls,
+                seed: seed(request),
+            };
+            if request.get("stream") == Some(&Value::Bool(true)) {
+                stream(answer.chunks(), reply.fault)
+            } else {
+                typed("application/json", axum::body::Body::from(answer.whole().to_string()))
+            }
         }
-        Body::Raw { status, body } => (
-            StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            body.clone(),
-        ),
+        Body::Raw { status, body } => {
+            let mut response = typed("application/json", axum::body::Body::from(body.clone()));
+            *response.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            response
+        }
     };
-    let mut response = (status, body).into_response();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in &reply.headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             response.headers_mut().insert(name, value);
         }
     }
+    response
+}
+
+/// Chunks as server-sent events, to their end or as far as the fault lets them come.
+fn stream(chunks: Vec<Value>, fault: Option<Fault>) -> Response {
+    let count = match fault {
+        None => chunks.len(),
+        Some(Fault::Torn(count) | Fault::Silent(count)) => count,
+    };
+    let events = chunks
+        .into_iter()
+        .take(count)
+        .map(|chunk| Ok(format!("data: {chunk}\n\n")));
+    let events = stream::iter(events);
+    let body = match fault {
+        None => axum::body::Body::from_stream(
+            events.chain(stream::iter([Ok::<_, io::Error>("data: [DONE]\n\n".to_owned())])),
+        ),
+        // What was sent must leave before the connection breaks, or the client would not see it.
+        Some(Fault::Torn(_)) => axum::body::Body::from_stream(events.chain(stream::once(async {
+            tokio::time::sleep(TEAR_DELAY).await;
+            Err(io::Error::from(io::ErrorKind::ConnectionReset))
+        }))),
+        Some(Fault::Silent(_)) => axum::body::Body::from_stream(events.chain(stream::pending())),
+    };
+    typed("text/event-stream", body)
+}
+
+fn typed(content_type: &'static str, body: axum::body::Body) -> Response {
+    let mut response = body.into_response();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 

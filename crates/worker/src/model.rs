@@ -1,17 +1,24 @@
-//! The model: any endpoint that speaks the chat-completions protocol.
+//! The model: any endpoint that speaks the chat-completions protocol, asked to stream.
 //!
-//! async-openai carries the request; what comes back is read by [`mod@completion`], tolerantly, since servers differ in everything
-//! that is not the text. Retries, their waits and the limits are ours (`transport`). No key and no body enters a log.
+//! async-openai writes the request and signs it. The answer is read by `stream` as it comes and put together by
+//! `assembly`, tolerantly, since servers differ in everything that is not the text. (async-openai's own reading of
+//! streams hides `[DONE]`, so that a torn answer looks like a whole one; it loses answers that are no stream, and why a
+//! connection broke.) Retries, their waits and the limits are ours. No key and no body enters a log.
 
-pub mod completion;
+mod assembly;
+mod completion;
+mod refusal;
+mod stream;
 mod transport;
 
-pub use completion::{Completion, ToolCall};
+pub use completion::{Completion, Finish, ToolCall, Usage};
 
 use crate::{clock, config::ModelConfig, tasks::backoff};
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError};
 use serde_json::{Value, json};
 use std::{sync::Once, time::Duration};
+use stream::Failure;
+use tokio::{sync::mpsc, time::timeout};
 
 /// How often a request is sent before its failure is final.
 const MAX_TRIES: u32 = 4;
@@ -21,6 +28,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// The longest wait that an endpoint may ask for; a person is waiting.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(20);
+
+/// How long after the deadline a try is given up.
+const DEADLINE_MARGIN: Duration = Duration::from_millis(10);
 
 /// Why the model gave no completion.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +51,9 @@ pub enum ModelError {
     /// It did not answer in time.
     #[error("the model's endpoint did not answer in time")]
     TimedOut,
+    /// Its answer broke off before the end.
+    #[error("the model's answer broke off")]
+    Torn,
     /// It answered with something that is no completion.
     #[error("the model's endpoint answered with something that is no completion: {0}")]
     Unreadable(&'static str),
@@ -55,7 +68,7 @@ impl ModelError {
         match self {
             Self::Refused { status: 429, code, .. } => code != "insufficient_quota",
             Self::Refused { status, .. } => matches!(status, 408 | 409 | 500..=599),
-            Self::Unreachable(_) => true,
+            Self::Unreachable(_) | Self::Torn => true,
             Self::TimedOut | Self::Unreadable(_) | Self::Client(_) => false,
         }
     }
@@ -85,6 +98,7 @@ impl ModelError {
             Self::Refused { status: 500..=599, .. } | Self::Unreachable(_) | Self::TimedOut => {
                 "The language model cannot be reached at the moment. Please try again later."
             }
+            Self::Torn => "The language model broke off in the middle of its answer. Please try again.",
             Self::Refused { .. } | Self::Unreadable(_) | Self::Client(_) => {
                 "The language model could not process this request. Please tell whoever runs the system."
             }
@@ -100,7 +114,8 @@ impl From<ModelError> for OpenAIError {
 
 /// A model behind an endpoint.
 pub struct Model {
-    client: Client<OpenAIConfig>,
+    http: reqwest::Client,
+    settings: OpenAIConfig,
     name: String,
 }
 
@@ -111,43 +126,51 @@ impl Model {
     ///
     /// When the system has no usable TLS set-up.
     pub fn new(config: &ModelConfig) -> Result<Self, ModelError> {
+        Self::with_silence_limit(config, transport::SILENCE_LIMIT)
+    }
+
+    fn with_silence_limit(config: &ModelConfig, silence_limit: Duration) -> Result<Self, ModelError> {
         install_tls();
-        let http = transport::http_client(&config.base_url)?;
         // The library reads organisation and project from the environment by itself; configuration is ours alone.
         let settings = OpenAIConfig::new()
             .with_api_base(config.base_url.as_str())
             .with_api_key(config.api_key.reveal())
             .with_org_id("")
             .with_project_id("");
-        let client = Client::build(http.clone(), settings)
-            .with_http_service(tower::service_fn(move |request| transport::send(http.clone(), request)));
         Ok(Self {
-            client,
+            http: transport::http_client(&config.base_url, silence_limit)?,
+            settings,
             name: config.name.clone(),
         })
     }
 
-    /// The next message of a conversation: text, tool calls, or both.
+    /// The next message of a conversation: text, tool calls, or both. Each part of the text goes to `on_text` as it
+    /// comes; what the model only thinks does not. Once a part of the answer has come, its failure is final.
     ///
     /// # Errors
     ///
     /// The last failure, when it is final or there is no time for another try.
-    pub async fn complete(
+    pub async fn stream(
         &self,
         messages: &[Value],
         tools: &[Value],
         deadline_ms: i64,
+        on_text: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Completion, ModelError> {
         let request = self.request(messages, tools);
         let mut attempt = 0;
         loop {
-            let error = match self.complete_once(&request).await {
+            // Whoever waits for the same moment gives up first, and knows better what that means.
+            let time = clock::left_until(deadline_ms) + DEADLINE_MARGIN;
+            let asked = timeout(time, self.ask(&request, on_text)).await;
+            let Failure { error, has_begun } = match asked.unwrap_or_else(|_| Err(ModelError::TimedOut.into())) {
                 Ok(completion) => return Ok(completion),
-                Err(error) => error,
+                Err(failure) => failure,
             };
             let wait = error.wait(attempt);
             attempt += 1;
-            if !error.may_pass() || attempt >= MAX_TRIES || wait >= clock::left_until(deadline_ms) {
+            let is_final = has_begun || !error.may_pass();
+            if is_final || attempt >= MAX_TRIES || wait >= clock::left_until(deadline_ms) {
                 tracing::warn!(%error, attempt, "the model gave no completion");
                 return Err(error);
             }
@@ -157,7 +180,12 @@ impl Model {
     }
 
     fn request(&self, messages: &[Value], tools: &[Value]) -> Value {
-        let mut request = json!({"model": self.name, "messages": messages, "stream": false});
+        let mut request = json!({
+            "model": self.name,
+            "messages": messages,
+            "stream": true,
+            "stream_options": {"include_usage": true},
+        });
         // An empty list is refused by the protocol.
         if !tools.is_empty()
             && let Some(members) = request.as_object_mut()
@@ -167,17 +195,30 @@ impl Model {
         request
     }
 
-    async fn complete_once(&self, request: &Value) -> Result<Completion, ModelError> {
-        let answer: Result<Value, OpenAIError> = self.client.chat().create_byot(request).await;
-        match answer {
-            Ok(answer) => completion::read(&answer),
-            Err(OpenAIError::Boxed(error)) => Err(match error.downcast::<ModelError>() {
-                Ok(error) => *error,
-                Err(_) => ModelError::Client("a failure of its own".to_owned()),
-            }),
-            // Only what happens before the request is sent comes here, the transport being ours; its text may hold the request.
-            Err(_) => Err(ModelError::Client("the request cannot be written".to_owned())),
+    async fn ask(&self, request: &Value, on_text: stream::OnText<'_>) -> Result<Completion, Failure> {
+        let (aside, mut answers) = mpsc::channel(1);
+        let http = self.http.clone();
+        let service = tower::service_fn(move |request| transport::send(http.clone(), request, aside.clone()));
+        let client = Client::build(self.http.clone(), self.settings.clone()).with_http_service(service);
+        let sent: Result<Value, OpenAIError> = client.chat().create_byot(request).await;
+        if let Err(error) = sent {
+            return Err(unsent(error).into());
         }
+        match answers.try_recv() {
+            Ok(answer) => stream::read(answer, on_text).await,
+            Err(_) => Err(ModelError::Client("the answer was lost".to_owned()).into()),
+        }
+    }
+}
+
+/// Why a request brought no answer. What is not of our transport happened before it; its text may hold the request.
+fn unsent(error: OpenAIError) -> ModelError {
+    let OpenAIError::Boxed(error) = error else {
+        return ModelError::Client("the request cannot be written".to_owned());
+    };
+    match error.downcast::<ModelError>() {
+        Ok(error) => *error,
+        Err(_) => ModelError::Client("a failure of its own".to_owned()),
     }
 }
 
@@ -192,114 +233,4 @@ fn install_tls() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Secret;
-    use scripted_model::{Reply, Script, ScriptedModel};
-    use std::time::Instant;
-
-    fn soon() -> i64 {
-        clock::deadline_in(Duration::from_secs(20))
-    }
-
-    async fn model(replies: Vec<Reply>) -> (Model, ScriptedModel) {
-        let server = ScriptedModel::start(Script::queue(replies)).await.unwrap();
-        let config = ModelConfig {
-            base_url: server.base_url(),
-            api_key: Secret::new("sk-hidden"),
-            name: "m".into(),
-        };
-        (Model::new(&config).unwrap(), server)
-    }
-
-    async fn complete(replies: Vec<Reply>) -> (Result<Completion, ModelError>, usize) {
-        let (model, server) = model(replies).await;
-        let messages = [json!({"role": "user", "content": "Hello"})];
-        (model.complete(&messages, &[], soon()).await, server.requests().len())
-    }
-
-    #[tokio::test]
-    async fn what_may_pass_is_tried_again() {
-        let replies = vec![
-            Reply::status(503, "<html>busy</html>"),
-            Reply::status(429, r#"{"detail": 7}"#),
-            Reply::text("Hi"),
-        ];
-        let (result, sent) = complete(replies).await;
-        assert_eq!(result.unwrap().text.as_deref(), Some("Hi"));
-        assert_eq!(sent, 3);
-    }
-
-    #[tokio::test]
-    async fn a_refusal_keeps_its_status_whatever_its_body() {
-        for body in [
-            "",
-            "no",
-            "[]",
-            r#"{"error": "text"}"#,
-            r#"{"error": {"message": "m", "code": 7}}"#,
-            r#"{"detail": []}"#,
-        ] {
-            let (result, sent) = complete(vec![Reply::status(401, body)]).await;
-            assert!(
-                matches!(result, Err(ModelError::Refused { status: 401, .. })),
-                "{body}: {result:?}"
-            );
-            assert_eq!(sent, 1, "{body}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_used_up_quota_is_final() {
-        let body = r#"{"error": {"message": "m", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
-        let (result, sent) = complete(vec![Reply::status(429, body)]).await;
-        assert!(result.is_err() && sent == 1);
-    }
-
-    #[tokio::test]
-    async fn a_wait_that_outlasts_the_turn_is_not_begun() {
-        let (model, _server) = model(vec![Reply::status(429, "{}").header("retry-after", "3600")]).await;
-        let begun = Instant::now();
-        let result = model
-            .complete(&[], &[], clock::deadline_in(Duration::from_secs(5)))
-            .await;
-        assert!(
-            matches!(result, Err(ModelError::Refused { status: 429, .. })),
-            "{result:?}"
-        );
-        assert!(begun.elapsed() < Duration::from_secs(3));
-    }
-
-    #[tokio::test]
-    async fn what_is_no_completion_is_an_error() {
-        for body in [
-            "",
-            "null",
-            "[]",
-            "{}",
-            r#"{"choices": []}"#,
-            r#"{"choices": null, "error": {"message": "m"}}"#,
-            "<html>",
-        ] {
-            let (result, _) = complete(vec![Reply::raw(body)]).await;
-            assert!(result.is_err(), "{body}");
-        }
-    }
-
-    #[tokio::test]
-    async fn an_endpoint_that_is_away_is_unreachable() {
-        let config = ModelConfig {
-            base_url: "http://127.0.0.1:1/v1".into(),
-            api_key: Secret::new("sk-hidden"),
-            name: "m".into(),
-        };
-        let error = Model::new(&config)
-            .unwrap()
-            .complete(&[], &[], soon())
-            .await
-            .unwrap_err();
-        assert!(matches!(error, ModelError::Unreachable(_)), "{error}");
-        assert!(!error.to_string().contains("sk-hidden"));
-        assert!(error.text().contains("cannot be reached"));
-    }
-}
+mod tests;

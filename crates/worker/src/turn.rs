@@ -15,7 +15,7 @@ mod task;
 
 pub use agent::MAX_STEPS;
 pub use cancellation::Cancellation;
-pub use chat::{Answered, ChatModel, OnText, Usage};
+pub use chat::{ChatModel, OnText};
 #[cfg(test)]
 pub(crate) use events::Collected;
 pub use events::{Reporter, Unreported};

@@ -1,10 +1,6 @@
-//! Reads one answer of a chat-completions endpoint, whatever it leaves out, adds or spells in its own way.
+//! What a model answered, and the readers of its parts, whatever a server leaves out, adds or spells in its own way.
 
-use super::ModelError;
 use serde_json::Value;
-
-/// The most calls in one answer. A model makes a handful; thousands would outgrow the worker with their copies and results.
-const MAX_CALLS: usize = 64;
 
 /// What a model answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +9,10 @@ pub struct Completion {
     pub text: Option<String>,
     /// What it wants called, in its order.
     pub calls: Vec<ToolCall>,
+    /// Why it ended there.
+    pub finish: Finish,
+    /// What it cost, where the endpoint says so.
+    pub usage: Option<Usage>,
 }
 
 /// A call that a model wants made, as it wrote it.
@@ -22,77 +22,95 @@ pub struct ToolCall {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments, unparsed.
+    /// The arguments, unparsed; empty where there are none. The model has ended them itself, but they may be no JSON.
     pub arguments: String,
 }
 
-/// Reads an answer. Only the first choice counts.
-///
-/// # Errors
-///
-/// When there is no message in it, or more calls than [`MAX_CALLS`].
-pub(super) fn read(answer: &Value) -> Result<Completion, ModelError> {
-    let Some(message) = answer
-        .pointer("/choices/0/message")
-        .filter(|message| message.is_object())
-    else {
-        return Err(no_message(answer));
-    };
-    let calls = message.get("tool_calls").and_then(Value::as_array);
-    if calls.is_some_and(|calls| calls.len() > MAX_CALLS) {
-        return Err(ModelError::Unreadable("it has too many calls"));
-    }
-    let calls = calls.into_iter().flatten().map(tool_call).collect();
-    let text = message
-        .get("content")
-        .and_then(text)
-        .or_else(|| message.get("refusal").and_then(text));
-    Ok(Completion { text, calls })
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// It is complete, and asks for nothing.
+    #[default]
+    Stop,
+    /// It asks for its calls.
+    ToolCalls,
+    /// It reached the longest that the endpoint gives; the text is cut.
+    Length,
+    /// The endpoint withheld the rest.
+    ContentFilter,
 }
 
-/// Some gateways answer a refusal with status 200 and the status inside.
-fn no_message(answer: &Value) -> ModelError {
-    let status = answer
-        .pointer("/error/code")
-        .or_else(|| answer.pointer("/error/status"))
-        .and_then(Value::as_u64);
-    match status.and_then(|status| u16::try_from(status).ok()) {
-        Some(status @ 400..=599) => ModelError::Refused {
-            status,
-            code: String::new(),
-            retry_after: None,
-        },
-        _ => ModelError::Unreadable("it has no message"),
+/// The tokens of one answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Read by the model.
+    pub input_tokens: u64,
+    /// Written by it.
+    pub output_tokens: u64,
+}
+
+/// What a `finish_reason` means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Complete,
+    Length,
+    ContentFilter,
+    /// The endpoint gave up in the middle.
+    Broken,
+}
+
+impl Ending {
+    /// None for what does not say that anything ended.
+    pub(super) fn of(reason: &Value) -> Option<Self> {
+        let reason = reason.as_str()?.trim().to_ascii_lowercase();
+        match reason.as_str() {
+            "" | "null" | "none" => None,
+            "length" | "max_tokens" | "model_length" => Some(Self::Length),
+            "content_filter" | "safety" | "recitation" | "prohibited_content" | "refusal" => Some(Self::ContentFilter),
+            "error" | "abort" | "cancelled" | "insufficient_system_resource" => Some(Self::Broken),
+            _ => Some(Self::Complete),
+        }
     }
 }
 
-/// A text, or a list of parts of which some are text; none where there is nothing but space.
-fn text(content: &Value) -> Option<String> {
-    let text = match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part.as_str().or_else(|| part.get("text")?.as_str()))
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
-    };
-    (!text.trim().is_empty()).then_some(text)
+impl Usage {
+    /// The numbers of a chunk, wherever it has them.
+    pub(super) fn of(chunk: &Value) -> Option<Self> {
+        ["/usage", "/x_groq/usage"].into_iter().find_map(|place| {
+            let usage = chunk.pointer(place)?;
+            let number = |names: [&str; 2]| names.into_iter().find_map(|name| usage.get(name)?.as_u64());
+            let input = number(["prompt_tokens", "input_tokens"]);
+            let output = number(["completion_tokens", "output_tokens"]);
+            (input.is_some() || output.is_some()).then(|| Self {
+                input_tokens: input.unwrap_or_default(),
+                output_tokens: output.unwrap_or_default(),
+            })
+        })
+    }
+
+    /// Some servers count on in each chunk, some send one number first and the other last: the larger ones are the
+    /// final ones.
+    pub(super) fn or_more(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.max(other.input_tokens),
+            output_tokens: self.output_tokens.max(other.output_tokens),
+        }
+    }
 }
 
-fn tool_call(call: &Value) -> ToolCall {
-    let function = call.get("function").unwrap_or(call);
-    let word = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let arguments = match function.get("arguments") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        // Some servers parse the arguments for us.
-        Some(parsed) => parsed.to_string(),
-    };
-    ToolCall {
-        id: word(call.get("id")),
-        name: word(function.get("name")),
-        arguments,
+/// A text, or the texts among its parts; those that the model only thought are no text.
+pub(super) fn text(content: &Value) -> String {
+    let of_part = |part: &Value| Some(part.as_str().or_else(|| part.get("text")?.as_str())?.to_owned());
+    match content {
+        Value::Array(parts) => parts.iter().filter_map(of_part).collect(),
+        Value::String(_) | Value::Object(_) => of_part(content).unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
+}
+
+/// A text without the spaces around it; nothing if it is none.
+pub(super) fn word(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -100,70 +118,59 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn message(message: &Value) -> Completion {
-        read(&json!({"choices": [{"message": message}]})).unwrap()
-    }
-
     #[test]
     fn text_is_a_text_or_parts() {
-        assert_eq!(message(&json!({"content": "Hi"})).text.as_deref(), Some("Hi"));
-        let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, "b"]});
-        assert_eq!(message(&parts).text.as_deref(), Some("ab"));
-        for nothing in [
-            json!({}),
-            json!({"content": null}),
-            json!({"content": " \n"}),
-            json!({"content": 7}),
-        ] {
-            assert_eq!(message(&nothing), Completion::default(), "{nothing}");
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "image"}, "b"]);
+        assert_eq!(text(&parts), "ab");
+        assert_eq!(text(&json!({"type": "text", "text": "a"})), "a");
+        assert_eq!(text(&json!(" a")), " a");
+        let thought = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]);
+        for nothing in [json!(null), json!(7), json!([]), json!({}), thought] {
+            assert_eq!(text(&nothing), "", "{nothing}");
         }
-        assert_eq!(
-            message(&json!({"content": null, "refusal": "No."})).text.as_deref(),
-            Some("No.")
-        );
     }
 
-    /// fault 32, fault 33
     #[test]
-    fn calls_are_read_whatever_is_left_out() {
-        let calls = message(&json!({"tool_calls": [
-            {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
-            {"function": {"name": "g", "arguments": {"x": 1}}},
-            {"id": null, "index": 7, "function": {"name": " h ", "arguments": null}},
-            {"id": "d"},
-        ]}))
-        .calls;
-        let call = |id: &str, name: &str, arguments: &str| ToolCall {
-            id: id.into(),
-            name: name.into(),
-            arguments: arguments.into(),
+    fn an_ending_is_a_word_that_says_so() {
+        for nothing in [json!(null), json!(""), json!(" "), json!("null"), json!(1), json!({})] {
+            assert_eq!(Ending::of(&nothing), None, "{nothing}");
+        }
+        assert_eq!(Ending::of(&json!("STOP")), Some(Ending::Complete));
+        assert_eq!(Ending::of(&json!("a new word")), Some(Ending::Complete));
+        assert_eq!(Ending::of(&json!("MAX_TOKENS")), Some(Ending::Length));
+    }
+
+    #[test]
+    fn usage_is_wherever_it_has_numbers() {
+        let usage = |input_tokens, output_tokens| {
+            Some(Usage {
+                input_tokens,
+                output_tokens,
+            })
         };
         assert_eq!(
-            calls,
-            [
-                call("a", "f", "{}"),
-                call("", "g", r#"{"x":1}"#),
-                call("", "h", ""),
-                call("d", "", "")
-            ]
+            Usage::of(&json!({"usage": {"prompt_tokens": 5, "completion_tokens": 2}})),
+            usage(5, 2)
         );
-        assert!(message(&json!({"tool_calls": null, "content": "x"})).calls.is_empty());
-    }
-
-    #[test]
-    fn more_calls_than_a_model_makes_are_refused() {
-        let answer =
-            |calls| json!({"choices": [{"message": {"content": "x", "tool_calls": vec![json!({"id": "a"}); calls]}}]});
-        assert_eq!(read(&answer(MAX_CALLS)).unwrap().calls.len(), MAX_CALLS);
-        for calls in [MAX_CALLS + 1, 20_000] {
-            let error = read(&answer(calls)).unwrap_err();
-            assert!(matches!(error, ModelError::Unreadable(_)), "{calls}: {error}");
+        assert_eq!(Usage::of(&json!({"usage": {"output_tokens": 2}})), usage(0, 2));
+        assert_eq!(
+            Usage::of(&json!({"usage": null, "x_groq": {"usage": {"prompt_tokens": 5}}})),
+            usage(5, 0)
+        );
+        for nothing in [
+            json!({}),
+            json!({"usage": null}),
+            json!({"usage": {}}),
+            json!({"usage": {"prompt_tokens": "5"}}),
+        ] {
+            assert_eq!(Usage::of(&nothing), None, "{nothing}");
         }
-    }
-
-    #[test]
-    fn a_refusal_inside_a_success_keeps_its_status() {
-        let error = read(&json!({"error": {"code": 429, "message": "m"}})).unwrap_err();
-        assert!(matches!(error, ModelError::Refused { status: 429, .. }), "{error}");
+        assert_eq!(
+            usage(5, 0).map(|first| first.or_more(Usage {
+                input_tokens: 0,
+                output_tokens: 3
+            })),
+            usage(5, 3)
+        );
     }
 }

@@ -1,27 +1,29 @@
-//! Carries one request to the endpoint and its answer back: time limits, a bound on the body, and the status of every refusal.
+//! Carries one request to the endpoint and its answer back: time limits, and the status of every refusal.
 //!
-//! It stands below async-openai, which would lose the status of a refusal whose body it can't read, and would log bodies.
+//! It stands below async-openai, which would lose the status of a refusal whose body it can't read, and would log
+//! bodies.
 
-use super::ModelError;
+use super::{ModelError, refusal};
 use async_openai::middleware::HttpRequestFactory;
+use futures_util::{Stream, stream};
 use reqwest::{Client, Response, header::RETRY_AFTER};
-use serde_json::Value;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// How long the endpoint may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long the endpoint may be silent: a long answer of a slow model comes all at once.
-const SILENCE_LIMIT: Duration = Duration::from_mins(2);
-/// The largest answer that is read; completions are a few kilobytes.
-const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
-/// The longest code of a refusal that is kept; longer ones are sentences, and may quote the request.
-const MAX_CODE_BYTES: usize = 64;
+/// How long the endpoint may be silent, before its answer and in the middle of it: a slow model thinks, or answers all
+/// at once.
+pub(super) const SILENCE_LIMIT: Duration = Duration::from_mins(2);
+/// The most of a refusal's body that is read; only its code is used.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-/// The client with its time limits. To an endpoint without TLS it works on a system that has no certificates, as small containers do.
-pub(super) fn http_client(base_url: &str) -> Result<Client, ModelError> {
+/// The client with its time limits. To an endpoint without TLS it works on a system that has no certificates, as small
+/// containers do.
+pub(super) fn http_client(base_url: &str, silence_limit: Duration) -> Result<Client, ModelError> {
     let builder = Client::builder()
         .connect_timeout(CONNECT_LIMIT)
-        .read_timeout(SILENCE_LIMIT);
+        .read_timeout(silence_limit);
     let builder = if base_url.starts_with("https:") {
         builder
     } else {
@@ -30,42 +32,55 @@ pub(super) fn http_client(base_url: &str) -> Result<Client, ModelError> {
     builder.build().map_err(|error| ModelError::Client(cause(error)))
 }
 
-/// Sends a request; the answer is complete, within bounds, and JSON.
-pub(super) async fn send(client: Client, request: HttpRequestFactory) -> Result<Response, ModelError> {
+/// Sends a request, and puts the answer aside unread. What async-openai is given in its place means nothing.
+pub(super) async fn send(
+    client: Client,
+    request: HttpRequestFactory,
+    aside: mpsc::Sender<Response>,
+) -> Result<Response, ModelError> {
     let request = request
         .build()
         .await
         .map_err(|_| ModelError::Client("the request cannot be built".to_owned()))?;
     let response = client.execute(request).await.map_err(lost)?;
-    let status = response.status();
-    let retry_after = response
-        .headers()
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let body = read(response).await?;
-    if !status.is_success() {
-        let retry_after = retry_after.map(Duration::from_secs);
-        return Err(ModelError::Refused {
-            status: status.as_u16(),
-            code: code(&body),
-            retry_after,
-        });
+    if !response.status().is_success() {
+        return Err(refused(response).await);
     }
-    if serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_err() {
-        return Err(ModelError::Unreadable("it is not JSON"));
-    }
-    Ok(http::Response::new(body).into())
+    aside
+        .try_send(response)
+        .map_err(|_| ModelError::Client("a request was sent twice".to_owned()))?;
+    Ok(http::Response::new("null").into())
 }
 
-async fn read(mut response: Response) -> Result<Vec<u8>, ModelError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(lost)? {
-        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(ModelError::Unreadable("it is too large"));
-        }
-        body.extend_from_slice(&chunk);
+/// An answer's bytes as they come.
+pub(super) fn chunks(response: Response) -> impl Stream<Item = Result<impl AsRef<[u8]> + Send, ModelError>> + Send {
+    stream::try_unfold(response, async |mut response| {
+        let chunk = response.chunk().await.map_err(lost)?;
+        Ok(chunk.map(|chunk| (chunk, response)))
+    })
+}
+
+async fn refused(response: Response) -> ModelError {
+    let status = response.status().as_u16();
+    let header = response.headers().get(RETRY_AFTER);
+    let retry_after = header.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    ModelError::Refused {
+        status,
+        code: refusal::code(&serde_json::from_slice(&beginning(response).await).unwrap_or_default()),
+        retry_after: retry_after.map(Duration::from_secs),
     }
-    Ok(body)
+}
+
+/// What can be had of a body: the status counts, however it ends.
+async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_REFUSAL_BYTES {
+            break;
+        }
+    }
+    body
 }
 
 fn lost(error: reqwest::Error) -> ModelError {
@@ -84,23 +99,4 @@ fn cause(error: reqwest::Error) -> String {
         innermost = source;
     }
     innermost.to_string()
-}
-
-/// The code or type of a refusal, if it is one word.
-pub(super) fn code(body: &[u8]) -> String {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let word = |key| body.pointer(key).and_then(Value::as_str).filter(|text| is_word(text));
-    ["/error/code", "/error/type", "/code", "/type"]
-        .into_iter()
-        .find_map(word)
-        .unwrap_or_default()
-        .to_owned()
-}
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= MAX_CODE_BYTES
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }

@@ -142,8 +142,8 @@ impl<'t> Agent<'t> {
         };
         let deadline_ms = self.turn.message.deadline_ms;
         let model = &self.turn.runner.model;
-        let answered = model.ask(history.messages(), tools, deadline_ms, &mut tell).await?;
-        if let Some(usage) = answered.usage {
+        let mut completion = model.ask(history.messages(), tools, deadline_ms, &mut tell).await?;
+        if let Some(usage) = completion.usage {
             self.turn.ledger().spend(usage);
             self.turn.report(TurnEvent::Usage {
                 agent: agent.to_owned(),
@@ -151,7 +151,6 @@ impl<'t> Agent<'t> {
                 output_tokens: usage.output_tokens,
             });
         }
-        let mut completion = answered.completion;
         if let Some(text) = &mut completion.text {
             text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
         }

@@ -16,25 +16,7 @@ pub trait ChatModel: Send + Sync {
         tools: &'a [Value],
         deadline_ms: i64,
         on_text: OnText<'a>,
-    ) -> BoxFuture<'a, Result<Answered, ModelError>>;
-}
-
-/// One answer of a model.
-#[derive(Debug, Clone, Default)]
-pub struct Answered {
-    /// What it said and wants called.
-    pub completion: Completion,
-    /// What it cost, where the endpoint says so.
-    pub usage: Option<Usage>,
-}
-
-/// What one answer cost, in tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Read by the model.
-    pub input_tokens: u64,
-    /// Written by it.
-    pub output_tokens: u64,
+    ) -> BoxFuture<'a, Result<Completion, ModelError>>;
 }
 
 impl ChatModel for Model {
@@ -44,16 +26,7 @@ impl ChatModel for Model {
         tools: &'a [Value],
         deadline_ms: i64,
         on_text: OnText<'a>,
-    ) -> BoxFuture<'a, Result<Answered, ModelError>> {
-        Box::pin(async move {
-            let completion = self.complete(messages, tools, deadline_ms).await?;
-            if let Some(text) = &completion.text {
-                on_text(text);
-            }
-            Ok(Answered {
-                completion,
-                usage: None,
-            })
-        })
+    ) -> BoxFuture<'a, Result<Completion, ModelError>> {
+        Box::pin(self.stream(messages, tools, deadline_ms, on_text))
     }
 }

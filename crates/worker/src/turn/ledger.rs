@@ -1,6 +1,7 @@
 //! What all agents of a turn do together, counted, and how much of it there may be.
 
-use super::{TurnError, chat::Usage};
+use super::TurnError;
+use crate::model::Usage;
 use contract::turn::ToolCallRecord;
 use serde_json::Value;
 

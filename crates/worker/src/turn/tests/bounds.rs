@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{Completion, ToolCall};
-use crate::turn::{chat::Answered, ledger::MAX_TOKENS};
+use crate::{model::Usage, turn::ledger::MAX_TOKENS};
 use futures_util::future::BoxFuture;
 
 /// fault 60
@@ -110,7 +110,7 @@ impl ChatModel for Dear {
         _tools: &'a [Value],
         _deadline_ms: i64,
         _on_text: OnText<'a>,
-    ) -> BoxFuture<'a, Result<Answered, ModelError>> {
+    ) -> BoxFuture<'a, Result<Completion, ModelError>> {
         let mut asked = self.0.lock().unwrap();
         *asked += 1;
         let call = ToolCall {
@@ -118,15 +118,13 @@ impl ChatModel for Dear {
             arguments: json!({"query": asked.to_string()}).to_string(),
             ..ToolCall::default()
         };
-        let answered = Answered {
-            completion: Completion {
-                calls: vec![call],
-                ..Completion::default()
-            },
+        let answered = Completion {
+            calls: vec![call],
             usage: Some(Usage {
                 input_tokens: MAX_TOKENS / 2,
                 output_tokens: 1,
             }),
+            ..Completion::default()
         };
         Box::pin(async move { Ok(answered) })
     }
