@@ -37,12 +37,14 @@ async fn every_step_is_told_in_order_and_the_end_last() {
         kinds(&events),
         [
             "started",
+            "usage Rover",
             "tool_started Rover a",
             "tool_started Rover b",
             "tool_ended Rover b",
             "tool_ended Rover a",
             "messages",
             "text Rover",
+            "usage Rover",
             "messages",
             "ended",
         ]
@@ -122,14 +124,18 @@ async fn a_specialists_doings_are_told_under_its_name_and_not_kept() {
         kinds(&events),
         [
             "started",
+            "usage Rover",
             "tool_started Rover a",
             "delegated Angie a",
+            "usage Angie",
             "tool_started Angie a/a",
             "tool_ended Angie a/a",
             "text Angie",
+            "usage Angie",
             "tool_ended Rover a",
             "messages",
             "text Rover",
+            "usage Rover",
             "messages",
             "ended",
         ]
@@ -142,7 +148,7 @@ async fn a_specialists_doings_are_told_under_its_name_and_not_kept() {
 async fn an_error_is_told_as_the_end() {
     let stage = stage(Script::queue([Reply::nothing()])).await;
     let (answer, events) = stage.told(&message("Hello", Duration::from_secs(20))).await;
-    assert_eq!(kinds(&events), ["started", "ended"]);
+    assert_eq!(kinds(&events), ["started", "usage Rover", "ended"]);
     assert!(error(&answer).contains("no answer") && kept(&events).is_empty());
 }
 
