@@ -232,3 +232,55 @@ pub(crate) fn error(message: &str, kind: &str, param: Option<&str>, code: Option
 pub(crate) fn models() -> Value {
     json!({"object": "list", "data": [{"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": MODEL_NAME}]})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(chunks: &[Value], place: &str) -> String {
+        let parts = chunks.iter().filter_map(|chunk| chunk.pointer(place)?.as_str());
+        parts.collect()
+    }
+
+    #[test]
+    fn a_stream_says_the_same_as_a_completion() {
+        let calls = [Call {
+            id: None,
+            name: "create_department".into(),
+            arguments: r#"{"name":"Théâtre"}"#.into(),
+        }];
+        let request = json!({"model": "m", "stream_options": {"include_usage": true}});
+        let answer = Answer {
+            request: &request,
+            text: Some("One moment, please, while I look."),
+            calls: &calls,
+            seed: 7,
+        };
+        let (whole, chunks) = (answer.whole(), answer.chunks());
+        let text = joined(&chunks, "/choices/0/delta/content");
+        assert_eq!(json!(text), whole["choices"][0]["message"]["content"]);
+        let call = &whole["choices"][0]["message"]["tool_calls"][0];
+        for (place, expected) in [
+            ("id", &call["id"]),
+            ("function/name", &call["function"]["name"]),
+            ("function/arguments", &call["function"]["arguments"]),
+        ] {
+            let place = format!("/choices/0/delta/tool_calls/0/{place}");
+            assert_eq!(json!(joined(&chunks, &place)), *expected, "{place}");
+        }
+        assert_eq!(joined(&chunks, "/choices/0/finish_reason"), "tool_calls");
+        assert_eq!(chunks.last().unwrap()["usage"], whole["usage"]);
+        assert!(chunks.len() > 6, "in several parts: {chunks:?}");
+    }
+
+    #[test]
+    fn usage_is_sent_where_it_is_asked_for() {
+        let answer = Answer {
+            request: &json!({}),
+            text: Some("Hi"),
+            calls: &[],
+            seed: 7,
+        };
+        assert!(answer.chunks().iter().all(|chunk| chunk["usage"].is_null()));
+    }
+}

@@ -13,10 +13,17 @@ use words::{explain, name_of, names, rows};
 /// How every text begins, so that nobody takes it for a language model's.
 const MARK: &str = "[demo model]";
 
+/// By which the supervisor hands work to a specialist.
+const TASK: &str = "task";
+const CREATE: &str = "create_department";
+const ROSTER: &str = "list_stream_roster";
+const CLASSROOMS: &str = "list_my_classrooms";
+
 /// What it says about itself when it understands nothing.
-const HELP: &str = "I am a demo and understand a few sentences only, such as: Create a department called Drama. Delete the \
-                    department Drama. List the departments. List the staff. List the campuses. Show my classrooms. Who is in my stream? \
-                    Show the terms. What is the school's motto? Show the audit log. What time is it? What can you do?";
+const HELP: &str = "I am a demo and understand a few sentences only, such as: Create a department called Drama. Create \
+                    departments Art and Music. Delete the department Drama. List the departments. List the staff. List the \
+                    campuses. Show my classrooms. Who is in my stream? Show the terms. What is the school's motto? Show the \
+                    audit log. What time is it? What can you do?";
 
 /// The reply to a conversation.
 pub(crate) fn reply(request: &ChatRequest) -> Reply {
@@ -24,15 +31,17 @@ pub(crate) fn reply(request: &ChatRequest) -> Reply {
         request,
         results: request.results(),
     };
-    let step = match intent::of(&request.sentence()) {
-        Intent::CreateDepartment { name, campus } => talk.create_department(&name, campus.as_deref()),
-        Intent::DeleteDepartment { name } => talk.delete_department(&name),
-        Intent::Show(listing) => talk.show(&listing),
-        Intent::Roster => talk.roster(),
-        Intent::Unknown => Step::Say(HELP.to_owned()),
+    let sentence = request.sentence();
+    let step = match talk.specialist(&sentence) {
+        Some((agent, asked)) => talk.delegate(agent, &asked),
+        None => talk.answer(&sentence),
     };
     match step {
-        Step::Call(tool, arguments) if request.offers(tool) => Reply::call(tool, arguments.to_string()),
+        Step::Call(tool, arguments) if request.offers(tool) => {
+            arguments.iter().fold(Reply::nothing(), |reply, of_one| {
+                reply.and_call(None, tool, of_one.to_string())
+            })
+        }
         Step::Call(tool, _) => say(&format!(
             "I would need the tool {tool} for that, and it is not offered to me here."
         )),
@@ -46,8 +55,15 @@ fn say(text: &str) -> Reply {
 
 /// What to do next.
 enum Step {
-    Call(&'static str, Value),
+    /// A tool, once with each of these arguments, all at once.
+    Call(&'static str, Vec<Value>),
     Say(String),
+}
+
+impl Step {
+    fn call(tool: &'static str, arguments: Value) -> Self {
+        Self::Call(tool, vec![arguments])
+    }
 }
 
 /// A conversation since the person's last sentence.
@@ -71,28 +87,70 @@ impl Talk<'_> {
             .to_owned()
     }
 
-    fn create_department(&self, name: &str, campus: Option<&str>) -> Step {
-        const CREATE: &str = "create_department";
-        match self.outcome(CREATE) {
-            Some(Ok(data)) => {
-                let created = name_of(data).unwrap_or_else(|| name.to_owned());
-                return Step::Say(format!(
-                    "Done: the department \"{created}\" has been created. {}",
-                    self.note(CREATE)
-                ));
-            }
-            Some(Err(error)) => return Step::Say(format!("The department \"{name}\" was not created: {error}")),
-            None => {}
+    fn answer(&self, sentence: &str) -> Step {
+        match intent::of(sentence) {
+            Intent::CreateDepartments { names, campus } => self.create_departments(&names, campus.as_deref()),
+            Intent::DeleteDepartment { name } => self.delete_department(&name),
+            Intent::Show(listing) => self.show(&listing),
+            Intent::Roster => self.roster(),
+            Intent::Unknown => Step::Say(HELP.to_owned()),
+        }
+    }
+
+    /// The agent that a sentence is for, if it is not this one, and what is asked of it.
+    fn specialist(&self, sentence: &str) -> Option<(&'static str, String)> {
+        if !self.request.offers(TASK) {
+            return None;
+        }
+        let is_of_class = match intent::of(sentence) {
+            Intent::Roster => !self.request.offers(ROSTER),
+            Intent::Show(listing) => listing.tools == [CLASSROOMS] && !self.request.offers(CLASSROOMS),
+            Intent::CreateDepartments { .. } | Intent::DeleteDepartment { .. } | Intent::Unknown => false,
+        };
+        intent::addressed(sentence).or_else(|| is_of_class.then(|| ("Angie", sentence.to_owned())))
+    }
+
+    fn delegate(&self, agent: &str, task: &str) -> Step {
+        let Some(result) = self.results.iter().rfind(|result| result.tool == TASK) else {
+            return Step::call(TASK, json!({"agent": agent, "task": task}));
+        };
+        if result.content.get("error").is_some() {
+            return Step::Say(format!("{agent} could not do it: {}", explain(&result.content)));
+        }
+        let data = result.content.get("data").unwrap_or(&result.content);
+        let said = ["text", "answer"].into_iter().find_map(|key| data.get(key)?.as_str());
+        let said = said
+            .or_else(|| data.as_str())
+            .map_or_else(|| names(data), str::to_owned);
+        Step::Say(format!("{agent} says: {}", said.trim_start_matches(MARK).trim()))
+    }
+
+    fn create_departments(&self, wanted: &[String], campus: Option<&str>) -> Step {
+        let create = |campus: Option<&Value>| {
+            let arguments = wanted.iter().map(|name| match campus {
+                Some(campus) => json!({"name": name, "campusId": campus}),
+                None => json!({"name": name}),
+            });
+            Step::Call(CREATE, arguments.collect())
+        };
+        let results: Vec<_> = self.results.iter().filter(|result| result.tool == CREATE).collect();
+        if !results.is_empty() {
+            let told = wanted
+                .iter()
+                .zip(results)
+                .map(|(name, result)| created(name, &result.content));
+            let told: Vec<String> = told.collect();
+            return Step::Say(format!("{} {}", told.join(" "), self.note(CREATE)).trim().to_owned());
         }
         // In campus mode the list is not offered, and the campus is the one that the person works in.
         let Some(campus) = campus.filter(|_| self.request.offers("list_campuses")) else {
-            return Step::Call(CREATE, json!({"name": name}));
+            return create(None);
         };
         match self.outcome("list_campuses") {
-            None => Step::Call("list_campuses", json!({})),
+            None => Step::call("list_campuses", json!({})),
             Some(Err(error)) => Step::Say(format!("I could not look up the campus {campus}: {error}")),
             Some(Ok(data)) => match named(data, campus).as_slice() {
-                [only] => Step::Call(CREATE, json!({"name": name, "campusId": only.get("id")})),
+                [only] => create(only.get("id")),
                 _ => Step::Say(format!("There is no campus called {campus}, as far as you can see.")),
             },
         }
@@ -106,11 +164,11 @@ impl Talk<'_> {
             None => {}
         }
         match self.outcome("list_departments") {
-            None => Step::Call("list_departments", json!({"limit": 200})),
+            None => Step::call("list_departments", json!({"limit": 200})),
             Some(Err(error)) => Step::Say(format!("I could not look up the department {name}: {error}")),
             Some(Ok(data)) => match named(data, name).as_slice() {
                 [] => Step::Say(format!("There is no department called {name}, as far as you can see.")),
-                [only] => Step::Call(DELETE, json!({"departmentId": only.get("id")})),
+                [only] => Step::call(DELETE, json!({"departmentId": only.get("id")})),
                 _ => Step::Say(format!(
                     "There is more than one department called {name}. Work in one campus, and ask again."
                 )),
@@ -124,7 +182,7 @@ impl Talk<'_> {
             return Step::Say(HELP.to_owned());
         };
         match self.outcome(tool) {
-            None => Step::Call(tool, json!({})),
+            None => Step::call(tool, json!({})),
             Some(Err(error)) => Step::Say(format!("I could not get {}: {error}", listing.what)),
             Some(Ok(data)) => Step::Say(format!(
                 "Here is {}: {}. {}",
@@ -137,9 +195,8 @@ impl Talk<'_> {
 
     /// Who is in the person's stream: the first one that they have.
     fn roster(&self) -> Step {
-        const ROSTER: &str = "list_stream_roster";
-        let stream = match self.outcome("list_my_classrooms") {
-            None => return Step::Call("list_my_classrooms", json!({})),
+        let stream = match self.outcome(CLASSROOMS) {
+            None => return Step::call(CLASSROOMS, json!({})),
             Some(Err(error)) => return Step::Say(format!("I could not look up your classes: {error}")),
             Some(Ok(data)) => rows(data)
                 .iter()
@@ -149,10 +206,21 @@ impl Talk<'_> {
             return Step::Say("You have no stream this year.".to_owned());
         };
         match self.outcome(ROSTER) {
-            None => Step::Call(ROSTER, json!({"streamId": stream})),
+            None => Step::call(ROSTER, json!({"streamId": stream})),
             Some(Err(error)) => Step::Say(format!("I could not get the roster: {error}")),
             Some(Ok(data)) => Step::Say(format!("In your stream are: {}. {}", names(data), self.note(ROSTER))),
         }
+    }
+}
+
+/// What became of a department that was wanted.
+fn created(wanted: &str, content: &Value) -> String {
+    match content.get("data") {
+        Some(data) => {
+            let name = name_of(data).unwrap_or_else(|| wanted.to_owned());
+            format!("Done: the department \"{name}\" has been created.")
+        }
+        None => format!("The department \"{wanted}\" was not created: {}", explain(content)),
     }
 }
 

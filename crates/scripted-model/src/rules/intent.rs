@@ -3,7 +3,7 @@
 /// What a sentence asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Intent {
-    CreateDepartment { name: String, campus: Option<String> },
+    CreateDepartments { names: Vec<String>, campus: Option<String> },
     DeleteDepartment { name: String },
     Show(Listing),
     Roster,
@@ -84,15 +84,23 @@ const LISTINGS: &[(&[&str], Listing)] = &[
     ),
 ];
 
+/// The agents that work can be handed to.
+const SPECIALISTS: &[&str] = &["Angie", "Bean", "Sarah"];
+
 /// What a sentence asks for.
 pub(super) fn of(sentence: &str) -> Intent {
     let lower = sentence.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     if says(&["department"]) && says(&["create", "add ", "set up", "make "]) {
-        if let Some((name, campus)) = new_department(sentence) {
-            return Intent::CreateDepartment { name, campus };
-        }
-        return Intent::Unknown;
+        let new = if says(&["departments"]) {
+            new_departments(sentence)
+        } else {
+            new_department(sentence).map(|(name, campus)| (vec![name], campus))
+        };
+        return new.map_or(Intent::Unknown, |(names, campus)| Intent::CreateDepartments {
+            names,
+            campus,
+        });
     }
     if says(&["department"]) && says(&["delete", "remove"]) {
         return existing_department(sentence).map_or(Intent::Unknown, |name| Intent::DeleteDepartment { name });
@@ -108,6 +116,35 @@ pub(super) fn of(sentence: &str) -> Intent {
     Intent::Unknown
 }
 
+/// Whom a sentence is for, and what is asked of them: `ask NAME [to] TASK`.
+pub(super) fn addressed(sentence: &str) -> Option<(&'static str, String)> {
+    SPECIALISTS.iter().find_map(|name| {
+        let rest = after(sentence, &format!("ask {} ", name.to_ascii_lowercase()))?;
+        let task = if rest.to_ascii_lowercase().starts_with("to ") {
+            after(rest, "to ")?
+        } else {
+            rest
+        };
+        Some((*name, task.trim().to_owned()))
+    })
+}
+
+/// `… departments [called] NAME, NAME and NAME [on campus CAMPUS]`; a name with "and" in it can be put in quotation marks.
+fn new_departments(sentence: &str) -> Option<(Vec<String>, Option<String>)> {
+    let rest = ["called ", "named ", "departments "]
+        .iter()
+        .find_map(|word| after(sentence, word))?;
+    let quoted: Vec<String> = rest.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+    if !quoted.is_empty() {
+        let rest = rest.rsplit('"').next().unwrap_or_default();
+        return Some((quoted, new_place(rest).and_then(|(_, place)| campus(place))));
+    }
+    let (list, place) = new_place(rest).map_or((rest, None), |(list, place)| (list, Some(place)));
+    let list = list.replace(" and ", ",");
+    let names: Vec<String> = list.split(',').filter_map(tidy).collect();
+    (!names.is_empty()).then(|| (names, place.and_then(campus)))
+}
+
 /// `… department called NAME [on campus CAMPUS]`; a name with "on" or "at" in it can be put in quotation marks.
 fn new_department(sentence: &str) -> Option<(String, Option<String>)> {
     let rest = ["called ", "named "].iter().find_map(|word| after(sentence, word))?;
@@ -118,14 +155,23 @@ fn new_department(sentence: &str) -> Option<(String, Option<String>)> {
             .and_then(campus);
         return Some((name, campus));
     }
-    for word in [" on ", " at ", " in "] {
-        if let (Some(name), Some(place)) = (before(rest, word), after(rest, word))
-            && (word != " in " || place.to_ascii_lowercase().contains("campus"))
-        {
-            return Some((tidy(name)?, campus(place)));
-        }
+    match new_place(rest) {
+        Some((name, place)) => Some((tidy(name)?, campus(place))),
+        None => Some((tidy(rest)?, None)),
     }
-    Some((tidy(rest)?, None))
+}
+
+/// What stands before and after the word that names a place.
+fn new_place(text: &str) -> Option<(&str, &str)> {
+    [" on ", " at ", " in "].into_iter().find_map(|word| {
+        let place = after(text, word)?;
+        let is_place = word != " in " || place.to_ascii_lowercase().contains("campus");
+        if is_place {
+            Some((before(text, word)?, place))
+        } else {
+            None
+        }
+    })
 }
 
 /// `… department [called] NAME` or `… the NAME department`.
@@ -192,10 +238,10 @@ mod tests {
     use super::*;
 
     fn create(sentence: &str) -> (String, Option<String>) {
-        let Intent::CreateDepartment { name, campus } = of(sentence) else {
+        let Intent::CreateDepartments { names, campus } = of(sentence) else {
             unreachable!("{sentence}")
         };
-        (name, campus)
+        (names.join(" | "), campus)
     }
 
     #[test]
@@ -233,6 +279,60 @@ mod tests {
             );
         }
         assert_eq!(of("Create a department"), Intent::Unknown);
+    }
+
+    #[test]
+    fn several_departments_are_named_at_once() {
+        let cases = [
+            ("Create departments Art and Music", "Art | Music", None),
+            (
+                "Create the departments Art, Music, and Drama.",
+                "Art | Music | Drama",
+                None,
+            ),
+            (
+                "Create departments called Art and Music on campus Main",
+                "Art | Music",
+                Some("Main"),
+            ),
+            (
+                "Create departments \"Arts and Crafts\" and \"Music\" on campus Main",
+                "Arts and Crafts | Music",
+                Some("Main"),
+            ),
+        ];
+        for (sentence, names, campus) in cases {
+            assert_eq!(
+                create(sentence),
+                (names.to_owned(), campus.map(str::to_owned)),
+                "{sentence}"
+            );
+        }
+        assert_eq!(of("Create departments"), Intent::Unknown);
+    }
+
+    #[test]
+    fn a_specialist_is_asked_by_name() {
+        let cases = [
+            (
+                "Ask Angie who is in my stream?",
+                Some(("Angie", "who is in my stream?")),
+            ),
+            (
+                "Please ask Sarah to list the departments",
+                Some(("Sarah", "list the departments")),
+            ),
+            ("Ask Angiewhere", None),
+            ("Who is Angie?", None),
+        ];
+        for (sentence, expected) in cases {
+            let found = addressed(sentence);
+            assert_eq!(
+                found.as_ref().map(|(name, task)| (*name, task.as_str())),
+                expected,
+                "{sentence}"
+            );
+        }
     }
 
     #[test]

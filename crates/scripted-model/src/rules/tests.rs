@@ -127,3 +127,53 @@ fn a_roster_is_that_of_the_persons_own_stream() {
     );
     assert!(text(ask("Who is in my stream?", &tools, &[mine, students])).contains("Ann Oak"));
 }
+
+#[test]
+fn several_departments_are_created_at_once() {
+    let sentence = "Create departments Art and Music";
+    let Body::Completion { calls, .. } = ask(sentence, &["create_department"], &[]).body else {
+        unreachable!("no completion")
+    };
+    let arguments: Vec<&str> = calls.iter().map(|call| call.arguments.as_str()).collect();
+    assert_eq!(arguments, [r#"{"name":"Art"}"#, r#"{"name":"Music"}"#]);
+    let results = [
+        ("create_department", json!({"data": {"name": "Art"}})),
+        ("create_department", json!({"error": "Permission denied."})),
+    ];
+    let said = text(ask(sentence, &["create_department"], &results));
+    assert!(
+        said.contains("\"Art\" has been created") && said.contains("\"Music\" was not created"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_a_specialists_is_handed_to_it() {
+    let delegated = |sentence: &str| call(ask(sentence, &["task", "list_departments"], &[]));
+    let to_angie = |task: &str| ("task".to_owned(), json!({"agent": "Angie", "task": task}));
+    assert_eq!(delegated("Who is in my stream?"), to_angie("Who is in my stream?"));
+    assert_eq!(delegated("Show my class roster"), to_angie("Show my class roster"));
+    assert_eq!(delegated("Show my classrooms"), to_angie("Show my classrooms"));
+    assert_eq!(delegated("Ask Angie to show the terms"), to_angie("show the terms"));
+    assert_eq!(delegated("List the departments").0, "list_departments");
+
+    let specialist = ["list_my_classrooms", "list_stream_roster"];
+    assert_eq!(
+        call(ask("Show my class roster", &specialist, &[])).0,
+        "list_my_classrooms"
+    );
+}
+
+#[test]
+fn what_a_specialist_says_is_told_as_its_own() {
+    let told = |content: Value| text(ask("Ask Angie who is in my stream", &["task"], &[("task", content)]));
+    let answer = "[demo model] In your stream are: Ann Oak.";
+    for content in [
+        json!(answer),
+        json!({"data": answer}),
+        json!({"data": {"text": answer}}),
+    ] {
+        assert_eq!(told(content), "[demo model] Angie says: In your stream are: Ann Oak.");
+    }
+    assert!(told(json!({"error": "She is away."})).contains("could not do it: She is away."));
+}

@@ -201,3 +201,36 @@ async fn no_answer_lasts_longer_than_the_deadline() {
     assert!(matches!(result, Err(ModelError::TimedOut)), "{result:?}");
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
+
+/// fault 40
+#[tokio::test]
+async fn a_refusal_inside_a_stream_is_final_once_text_was_shown() {
+    let text = "data: {\"choices\": [{\"delta\": {\"content\": \"Half\"}}]}\n\n";
+    let refusal = "data: {\"error\": {\"code\": 429, \"message\": \"org-1 is over its limit\"}}\n\n";
+    let (result, texts, sent) = streamed(vec![Reply::raw(refusal), Reply::text("Hi")]).await;
+    assert_eq!(
+        (result.unwrap().text.as_deref(), texts.concat().as_str()),
+        (Some("Hi"), "Hi")
+    );
+    assert_eq!(sent, 2);
+
+    let (result, texts, sent) = streamed(vec![Reply::raw(format!("{text}{refusal}")), Reply::text("Hi")]).await;
+    let error = result.unwrap_err();
+    assert!(
+        matches!(error, ModelError::Refused { status: 429, .. }) && error.text().contains("overloaded"),
+        "{error}"
+    );
+    assert!(!error.to_string().contains("org-1"));
+    assert_eq!((texts.concat().as_str(), sent), ("Half", 1));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_always_fails_is_asked_a_few_times() {
+    let replies = vec![Reply::status(500, "no"); 10];
+    let (result, _, sent) = streamed(replies).await;
+    assert!(
+        matches!(result, Err(ModelError::Refused { status: 500, .. })),
+        "{result:?}"
+    );
+    assert_eq!(sent, usize::try_from(MAX_TRIES).unwrap());
+}
