@@ -24,6 +24,7 @@ mod deadlines;
 mod departments;
 mod every_tool;
 mod every_write;
+mod faulty_models;
 mod http;
 mod idempotency;
 mod kill_broker;
