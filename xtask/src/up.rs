@@ -24,11 +24,12 @@ const POLL: Duration = Duration::from_millis(100);
 const INTERRUPT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Variables of the server and the worker that the second shell needs as the first one has them.
-const PASSED_ON: [&str; 8] = [
+const PASSED_ON: [&str; 9] = [
     "APP_DATABASE_URL",
     "PLATFORM_DATABASE_URL",
     "DIRECTORY_DATABASE_URL",
     "REQUIRE_GRANT",
+    "AUTH_JWKS_URL",
     "AUTH_ISSUER",
     "AUTH_AUDIENCE",
     "QUEUE_PREFIX",
@@ -150,12 +151,14 @@ impl Environment {
             ("DATABASE_URL", services.database_url().to_owned()),
             ("AMQP_URL", services.amqp_url().to_owned()),
             ("GRANT_SECRET", secret(folder, "GRANT_SECRET")?),
-            ("AUTH_SECRET", secret(folder, "AUTH_SECRET")?),
             (
                 "HTTP_ADDR",
                 environment::variable("HTTP_ADDR").unwrap_or_else(|| "127.0.0.1:0".to_owned()),
             ),
         ];
+        if !is_set("AUTH_JWKS_URL") {
+            variables.push(("AUTH_SECRET", secret(folder, "AUTH_SECRET")?));
+        }
         variables.extend(
             PASSED_ON
                 .into_iter()

@@ -91,12 +91,21 @@ pub struct HttpConfig {
 /// Whose tokens are taken.
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
-    /// `AUTH_SECRET`: what they are signed with (HS256).
-    pub secret: Secret,
+    /// What they must be signed with.
+    pub keys: TokenKeys,
     /// `AUTH_ISSUER`: who must have issued them.
     pub issuer: String,
     /// `AUTH_AUDIENCE`: for whom they must be.
     pub audience: String,
+}
+
+/// What tokens must be signed with.
+#[derive(Debug, Clone)]
+pub enum TokenKeys {
+    /// `AUTH_SECRET`: a secret that this server shares with whoever issues them (HS256).
+    Secret(Secret),
+    /// `AUTH_JWKS_URL`: where their issuer publishes its keys (RS256, ES256).
+    Published(String),
 }
 
 /// How the process logs.
@@ -251,6 +260,7 @@ fn environment(name: &str) -> Option<String> {
 const MAX_PREFIX_BYTES: usize = 100;
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
 const AMQP: &[&str] = &["amqp"];
+const HTTP: &[&str] = &["https", "http"];
 
 /// Reads variables and collects what is wrong with them.
 struct Reader<'a> {
@@ -385,22 +395,42 @@ impl<'a> Reader<'a> {
     }
 
     fn auth(&mut self) -> Option<AuthConfig> {
-        let Some(secret) = (self.lookup)("AUTH_SECRET") else {
-            self.problems
-                .push("AUTH_SECRET is missing: the HTTP door does not open to unsigned tokens".to_owned());
-            return None;
+        let (secret, url) = ((self.lookup)("AUTH_SECRET"), (self.lookup)("AUTH_JWKS_URL"));
+        let keys = match (secret, url) {
+            (Some(secret), None) if secret.len() >= MIN_SECRET_BYTES => TokenKeys::Secret(Secret(secret)),
+            (Some(_), None) => {
+                self.problems
+                    .push(format!("AUTH_SECRET must have at least {MIN_SECRET_BYTES} bytes"));
+                return None;
+            }
+            (None, Some(_)) => TokenKeys::Published(self.url("AUTH_JWKS_URL", HTTP, None)?.into()),
+            (None, None) => {
+                self.problems.push(
+                    "AUTH_SECRET or AUTH_JWKS_URL is missing: the HTTP door does not open to unsigned tokens"
+                        .to_owned(),
+                );
+                return None;
+            }
+            (Some(_), Some(_)) => {
+                self.problems
+                    .push("AUTH_SECRET and AUTH_JWKS_URL are both set; tokens come from one issuer".to_owned());
+                return None;
+            }
         };
-        if secret.len() < MIN_SECRET_BYTES {
-            self.problems
-                .push(format!("AUTH_SECRET must have at least {MIN_SECRET_BYTES} bytes"));
-            return None;
-        }
-        let or = |name, default: &str| (self.lookup)(name).unwrap_or_else(|| default.to_owned());
+        let is_local = matches!(keys, TokenKeys::Secret(_));
         Some(AuthConfig {
-            secret: Secret(secret),
-            issuer: or("AUTH_ISSUER", "local"),
-            audience: or("AUTH_AUDIENCE", "school"),
+            keys,
+            issuer: self.word("AUTH_ISSUER", is_local.then_some("local"))?,
+            audience: self.word("AUTH_AUDIENCE", is_local.then_some("school"))?,
         })
+    }
+
+    fn word(&mut self, name: &str, default: Option<&str>) -> Option<String> {
+        let word = (self.lookup)(name).or_else(|| default.map(str::to_owned));
+        if word.is_none() {
+            self.problems.push(format!("{name} is missing"));
+        }
+        word
     }
 
     fn grant_key(&mut self, ungranted: Ungranted) -> Option<GrantKey> {

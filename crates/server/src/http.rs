@@ -3,6 +3,7 @@
 //! Who comes in is read from a bearer token; what they may do is asked of the rows on each request, and never of the token.
 
 pub(crate) mod auth;
+pub(crate) mod client;
 mod conversations;
 mod events;
 mod problem;

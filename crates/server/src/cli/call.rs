@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use contract::{
     AgentToolRequest, AgentToolResult,
     tools::{tool_for_event, tool_for_name},
-    turn::{ThreadHistory, TurnMessage, TurnOutcome, idempotency_key},
+    turn::{ThreadHistory, ToolCallRecord, TurnMessage, TurnOutcome, idempotency_key},
 };
 use serde_json::Value;
 use std::{process::ExitCode, time::Duration};
@@ -106,8 +106,41 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
     match answer.outcome {
         TurnOutcome::Answer(text) => {
             super::print(&super::harmless(&text))?;
-            Ok(ExitCode::SUCCESS)
+            Ok(if came_through(&answer.tool_calls) {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
         }
         TurnOutcome::Error(text) | TurnOutcome::Cancelled(text) => bail!("{}", super::harmless(&text)),
+    }
+}
+
+/// Whether each tool that was called was done in the end: a model may mend a call that was refused for its arguments, and then it is.
+fn came_through(calls: &[ToolCallRecord]) -> bool {
+    calls.iter().enumerate().all(|(at, call)| {
+        let later = calls.iter().skip(at);
+        call.succeeded
+            || later
+                .filter(|other| other.name == call.name)
+                .any(|other| other.succeeded)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_mended_came_through() {
+        let call = |name: &str, succeeded| ToolCallRecord {
+            tool_call_id: String::new(),
+            name: name.to_owned(),
+            succeeded,
+        };
+        assert!(came_through(&[]));
+        assert!(came_through(&[call("a", false), call("b", true), call("a", true)]));
+        assert!(!came_through(&[call("a", true), call("a", false)]));
+        assert!(!came_through(&[call("a", false), call("b", true)]));
     }
 }

@@ -1,7 +1,10 @@
 //! `server chat`: a conversation at a terminal, through the HTTP door like anybody's.
 
 use super::Person;
-use crate::{config::AuthConfig, http::auth::mint};
+use crate::{
+    config::AuthConfig,
+    http::{auth::mint, client::client},
+};
 use anyhow::{Context, bail};
 use eventsource_stream::Eventsource;
 use futures_util::{StreamExt, stream};
@@ -16,7 +19,6 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// How long a token of a chat lasts.
 const LASTS: Duration = Duration::from_hours(12);
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How often a broken stream is gone on with, without any event in between.
 const MAX_TRIES: u32 = 5;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -157,18 +159,8 @@ struct Door {
 
 impl Door {
     fn new(url: &str, token: String) -> anyhow::Result<Self> {
-        // the client insists on one, whether or not the door has TLS
-        if rustls::crypto::ring::default_provider().install_default().is_err() {
-            tracing::debug!("another TLS provider was installed before");
-        }
-        let client = Client::builder().connect_timeout(CONNECT_LIMIT);
-        let client = if url.starts_with("https:") {
-            client
-        } else {
-            client.tls_certs_only([])
-        };
         Ok(Self {
-            client: client.build().context("the HTTP client cannot be made")?,
+            client: client(url).context("the HTTP client cannot be made")?,
             url: url.trim_end_matches('/').to_owned(),
             token,
         })

@@ -76,3 +76,32 @@ fn bounds_and_flags_are_checked() {
     let config = read(&[SECRET, DATABASE, BROKER, ("REQUIRE_GRANT", "false")]).unwrap();
     assert_eq!(config.ungranted, Ungranted::Admit);
 }
+
+#[test]
+fn the_door_opens_to_tokens_of_one_known_issuer_only() {
+    let door = ("HTTP_ADDR", "127.0.0.1:8080");
+    let with = |more: &[(&str, &str)]| read(&[&[SECRET, DATABASE, BROKER, door], more].concat());
+    assert!(read(&[SECRET, DATABASE, BROKER]).unwrap().http.is_none());
+    let secret = ("AUTH_SECRET", "fedcba9876543210fedcba9876543210");
+    let local = with(&[secret]).unwrap();
+    assert!(!format!("{local:?}").contains("fedcba"), "{local:?}");
+    let local = local.http.unwrap().auth;
+    assert_eq!((local.issuer.as_str(), local.audience.as_str()), ("local", "school"));
+    let keys = ("AUTH_JWKS_URL", "https://id.example/keys");
+    let named = [keys, ("AUTH_ISSUER", "https://id.example"), ("AUTH_AUDIENCE", "agents")];
+    assert!(matches!(
+        with(&named).unwrap().http.unwrap().auth.keys,
+        TokenKeys::Published(_)
+    ));
+    for (wrong, says) in [
+        (&[][..], "AUTH_SECRET or AUTH_JWKS_URL is missing"),
+        (&[("AUTH_SECRET", "short")], "at least 32 bytes"),
+        (&[secret, keys], "both set"),
+        (&[keys], "AUTH_ISSUER is missing"),
+        (&[("AUTH_JWKS_URL", "file:///keys")], "https:// or http://"),
+        (&[secret, ("HTTP_ADDR", "somewhere")], "HTTP_ADDR"),
+    ] {
+        let error = with(wrong).unwrap_err().to_string();
+        assert!(error.contains(says), "{says} in {error}");
+    }
+}
