@@ -6,7 +6,7 @@ use e2e::{
     fixtures::HILLTOP,
     raw::{self, RawProperties},
 };
-use scripted_model::{Script, ScriptedModel};
+use scripted_model::{Reply, Script, ScriptedModel};
 use serde_json::{Value, json};
 use std::process::Output;
 use tokio::{process::Command, sync::oneshot, task::JoinSet};
@@ -20,7 +20,11 @@ struct Working {
 
 impl Working {
     async fn on(stage: &Stage) -> Self {
-        let model = ScriptedModel::start(Script::rules()).await.expect("the model listens");
+        Self::with(stage, Script::rules()).await
+    }
+
+    async fn with(stage: &Stage, script: Script) -> Self {
+        let model = ScriptedModel::start(script).await.expect("the model listens");
         let (url, variables) = (model.base_url(), stage.variables().clone());
         let config = worker::Config::from_lookup(|name| match name {
             "OPENAI_BASE_URL" => Some(url.clone()),
@@ -197,6 +201,55 @@ async fn at_the_door_streams_its_answer_and_leaves_one_row() {
         ),
         (before + 1, 1)
     );
+
+    worker.stop().await;
+    server.process.kill().await;
+    stage.finish().await;
+}
+
+/// What a specialist was not given, it cannot call; and past the worker, the server refuses it to the person.
+#[tokio::test]
+async fn of_a_specialist_reach_no_further_than_its_belt() {
+    let stage = Stage::with(&[("AUTH_SECRET", "signs the tokens of these tests only!")]).await;
+    let script = Script::function(|request| {
+        let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let offers = |name: &str| tools.iter().any(|tool| tool["function"]["name"] == name);
+        let has_result = messages.iter().any(|message| message["role"] == "tool");
+        match (offers("task"), has_result) {
+            (true, false) => Reply::call("task", json!({"agent": "Bean", "task": "Create Dance"}).to_string()),
+            (false, false) => {
+                assert!(
+                    offers("list_my_classrooms") && !offers("create_department"),
+                    "{tools:?}"
+                );
+                Reply::call("create_department", json!({"name": "Dance"}).to_string())
+            }
+            (_, true) => Reply::text("That cannot be done."),
+        }
+    });
+    let (server, worker) = (Server::on(&stage).await, Working::with(&stage, script).await);
+    let email = HILLTOP.email("subject.teacher");
+    let teacher = server.person(&stage, &email).await;
+    let thread = teacher.thread(&json!({})).await;
+    let (events, outcome) = talk(&teacher, &thread, "Create Dance").await;
+    assert_eq!(outcome["answer"], "That cannot be done.");
+    let refused = events
+        .iter()
+        .find(|event| event.kind == "tool_ended" && event.data["tool"] == "create_department");
+    let refused = refused.expect("the call is told of").data.clone();
+    assert_eq!(refused["agent"], "Bean");
+    assert!(
+        refused["error"]
+            .as_str()
+            .is_some_and(|text| text.contains("no tool called")),
+        "{refused}"
+    );
+
+    let person = stage.person(&email).await;
+    let past_the_worker = stage.call(&person, "create_department", json!({"name": "Dance"})).await;
+    assert!(e2e::stage::error(past_the_worker).contains("may not CREATE DEPARTMENT"));
+    assert_eq!(stage.audit_rows().await, 0);
 
     worker.stop().await;
     server.process.kill().await;
