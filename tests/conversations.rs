@@ -349,6 +349,29 @@ async fn take_reports_with_the_grant_of_their_turn_only() {
 }
 
 #[tokio::test]
+async fn keep_whatever_a_model_says_but_nuls() {
+    let scene = Scene::new().await;
+    let thread = scene.head.thread(&json!({})).await;
+    let turn = scene.turn(&thread, "Say anything.").await;
+    let said = "a\u{0}b \u{1}\u{7f} \u{202e} \\u0000 \r\n\ndata: x \u{1f3ad}";
+    let shown = TurnEvent::Shown {
+        agent: "Rover".into(),
+        tool_call_id: "c\u{0}".into(),
+        event: json!({"k\u{0}": [said]}),
+    };
+    scene
+        .worker
+        .report(&report(&turn, 1, 1, vec![text(said), shown, answer(said)]))
+        .await;
+    let events = scene.head.follow(&turn.turn_id.to_string(), None).await.all().await;
+    let kept = said.replace('\0', "");
+    assert_eq!(events[0].data["delta"], kept);
+    assert_eq!(events[1].data["event"], json!({"k": [kept]}));
+    assert_eq!(events[2].data["outcome"]["answer"], kept);
+    scene.finish().await;
+}
+
+#[tokio::test]
 async fn end_a_turn_that_nobody_ends() {
     let scene = Scene::new().await;
     let thread = scene.head.thread(&json!({})).await;

@@ -349,6 +349,7 @@ impl Conversations {
         }
         let events: Result<Vec<Value>, _> = report.events.iter().map(serde_json::to_value).collect();
         let events = events.map_err(|_| malformed("its events cannot be stored"))?;
+        let events: Vec<Value> = events.into_iter().map(storable).collect();
         let key = format!("{}:{}:{}", report.turn_id, first.attempt, first.place);
         let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
         if !rows::store_events(&mut tx, report.turn_id, first, &events).await? {
@@ -357,7 +358,7 @@ impl Conversations {
         for event in &report.events {
             if let TurnEvent::Ended { outcome } = event {
                 let (status, text) = ended(outcome);
-                rows::end_turn(&mut tx, report.turn_id, status, text).await?;
+                rows::end_turn(&mut tx, report.turn_id, status, &text.replace('\0', "")).await?;
             }
         }
         tx.commit().await?;
@@ -460,6 +461,20 @@ fn wanted(person: &Person, school: Option<String>, campus: Option<String>) -> Wa
 fn at_work(entered: &Entered) -> Result<(Uuid, Uuid), ConversationError> {
     let actor = &entered.standing.actor;
     actor.school_id.zip(actor.staff_id).ok_or(ConversationError::NoSchool)
+}
+
+/// A value without NULs, which no column can store and no person can read; a model may write them.
+fn storable(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.contains('\0') => Value::String(text.replace('\0', "")),
+        Value::Array(items) => items.into_iter().map(storable).collect(),
+        Value::Object(members) => {
+            let members = members.into_iter();
+            let member = |(name, value): (String, Value)| (name.replace('\0', ""), storable(value));
+            Value::Object(members.map(member).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
 }
 
 fn ended(outcome: &TurnOutcome) -> (&'static str, &str) {

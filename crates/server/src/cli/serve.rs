@@ -31,6 +31,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .context("the database does not answer; is it migrated?")?;
     let conversations = Arc::new(Conversations::new(database.clone(), config.grants.clone()));
     let pipeline = Pipeline::new(database.clone(), config.grants)?;
+    // before anything that somebody could see begin, and then stop
+    let mut told_to_stop = pin!(shutdown()?);
     let (stop, stopping) = watch::channel(false);
     let hub = Arc::new(Hub::new());
     // among the worker threads: to this one each delivery would have to cross, and wake it
@@ -50,7 +52,6 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .await;
         Ok(())
     });
-    let mut told_to_stop = pin!(shutdown()?);
     let mut first = Ok(());
     loop {
         tokio::select! {
