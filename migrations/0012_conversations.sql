@@ -34,6 +34,7 @@ create table turns (
     message text not null,
     outcome text,
     deadline_at timestamptz not null,
+    cancelled boolean not null default false,
     created_at timestamptz not null default now(),
     ended_at timestamptz,
     primary key (school_id, id),
@@ -52,6 +53,7 @@ comment on column turns.status is 'Whether it runs, waits for somebody, or how i
 comment on column turns.message is 'What the person wrote.';
 comment on column turns.outcome is 'What the person was told at its end; null until then.';
 comment on column turns.deadline_at is 'When it must have ended.';
+comment on column turns.cancelled is 'Whether its person has asked for it to be stopped.';
 comment on column turns.created_at is 'When it was dispatched.';
 comment on column turns.ended_at is 'When it ended; null until then.';
 
@@ -61,7 +63,7 @@ create policy tenant on turns
     with check (school_id = nullif(current_setting('app.school_id', true), '')::uuid);
 
 grant select, insert on turns to school_app, school_platform;
-grant update (status, outcome, ended_at) on turns to school_app, school_platform;
+grant update (status, outcome, cancelled, ended_at) on turns to school_app, school_platform;
 
 create table turn_events (
     school_id uuid not null,
@@ -76,7 +78,8 @@ create table turn_events (
     constraint turn_events_place_check check (place >= 1),
     constraint turn_events_event_check check (jsonb_typeof(event) = 'object')
 );
-comment on table turn_events is 'What happened in a turn, as its workers reported it, each event once.';
+create unique index turn_events_end_key on turn_events (school_id, turn_id) where event ->> 'type' = 'ended';
+comment on table turn_events is 'What happened in a turn, as its workers reported it, each event once, and one end.';
 comment on column turn_events.school_id is 'The tenant.';
 comment on column turn_events.turn_id is 'The turn.';
 comment on column turn_events.attempt is 'Which delivery of the turn this is from, from 1.';

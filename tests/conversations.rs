@@ -246,6 +246,8 @@ async fn tell_a_worker_what_was_said_before() {
         "The model cannot be reached."
     );
 
+    let (_, listed) = scene.head.get("/v1/threads").await;
+    assert_eq!(listed[0]["id"], thread.as_str());
     let (_, shown) = scene.head.get(&format!("/v1/threads/{thread}")).await;
     let turns = shown["turns"].as_array().unwrap();
     let statuses: Vec<_> = turns.iter().map(|turn| turn["status"].as_str().unwrap()).collect();
@@ -299,6 +301,10 @@ async fn are_told_in_order_by_any_server() {
         StatusCode::NO_CONTENT,
         "nobody comes back after the end"
     );
+    for beyond in ["1.99", "7.1"] {
+        let beyond = scene.head.try_follow(&id, Some(beyond)).await;
+        assert_eq!(beyond.status(), StatusCode::NO_CONTENT);
+    }
     other.process.kill().await;
     scene.finish().await;
 }
@@ -333,9 +339,9 @@ async fn take_reports_with_the_grant_of_their_turn_only() {
     foreign.grant = second.grant.clone();
     let mut none = foreign.clone();
     none.grant = String::new();
-    let mut nowhere = report(&first, 0, 1, vec![answer("forged")]);
-    nowhere.attempt = 0;
-    for forged in [foreign, none, nowhere] {
+    let nowhere = report(&first, 0, 1, vec![answer("forged")]);
+    let never = report(&first, 101, 1, vec![text("too late")]);
+    for forged in [foreign, none, nowhere, never] {
         scene.worker.report(&forged).await;
     }
     scene.worker.report_raw(b"{}").await;
@@ -344,7 +350,7 @@ async fn take_reports_with_the_grant_of_their_turn_only() {
     let told = scene.head.follow(&first.turn_id.to_string(), None).await.all().await;
     assert_eq!(told[0].data["outcome"]["answer"], "real");
     assert_eq!(scene.stage.count("SELECT count(*) FROM turn_events").await, 1);
-    scene.worker.until_dead_reports(5).await;
+    scene.worker.until_dead_reports(6).await;
     scene.finish().await;
 }
 
@@ -368,6 +374,74 @@ async fn keep_whatever_a_model_says_but_nuls() {
     assert_eq!(events[0].data["delta"], kept);
     assert_eq!(events[1].data["event"], json!({"k": [kept]}));
     assert_eq!(events[2].data["outcome"]["answer"], kept);
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn stop_before_a_worker_has_begun() {
+    let scene = Scene::new().await;
+    let thread = scene.head.thread(&json!({})).await;
+    let told = scene.worker.cancels().await;
+    let turn = scene.turn(&thread, "Stop me.").await;
+    let id = turn.turn_id.to_string();
+    let cancel = format!("/v1/turns/{id}/cancel");
+    assert_eq!(scene.head.post(&cancel, &json!({})).await.0, StatusCode::ACCEPTED);
+    assert_eq!(scene.worker.next_cancel(&told).await.turn_id, turn.turn_id);
+    let events = scene.head.follow(&id, None).await.all().await;
+    assert!(events[0].data["outcome"]["cancelled"].is_string(), "{events:?}");
+    assert_eq!(scene.head.post(&cancel, &json!({})).await.0, StatusCode::CONFLICT);
+    // one that begins all the same has not heard, and is told
+    let late = vec![TurnEvent::Started {}, text("I have not heard"), answer("done")];
+    scene.worker.report(&report(&turn, 1, 1, late)).await;
+    assert_eq!(scene.worker.next_cancel(&told).await.turn_id, turn.turn_id);
+    let ends = scene
+        .stage
+        .count("SELECT count(*) FROM turn_events WHERE event ->> 'type' = 'ended'")
+        .await;
+    assert_eq!(ends, 1, "a turn has one end");
+    let again = scene.head.follow(&id, None).await.all().await;
+    assert_eq!(
+        again.last().map(|event| &event.data),
+        events.last().map(|event| &event.data)
+    );
+    scene.turn(&thread, "Next").await;
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn pass_over_what_was_lost() {
+    let scene = Scene::new().await;
+    let thread = scene.head.thread(&json!({})).await;
+    let turn = scene.turn(&thread, "Lose something.").await;
+    scene.worker.report(&report(&turn, 1, 1, vec![text("a")])).await;
+    scene
+        .worker
+        .report(&report(&turn, 1, 3, vec![text("c"), answer("abc")]))
+        .await;
+    let events = scene.head.follow(&turn.turn_id.to_string(), None).await.all().await;
+    assert_eq!(
+        kinds(&events),
+        ["text", "text", "ended"],
+        "in the end the missing one is not waited for"
+    );
+    scene.finish().await;
+}
+
+/// A letter that folds to one of somebody else's address is another letter.
+#[tokio::test]
+async fn let_nobody_in_who_only_looks_like_somebody() {
+    let scene = Scene::new().await;
+    for (email, status) in [
+        ("clerk@hilltop.example", StatusCode::OK),
+        ("CLERK@Hilltop.Example", StatusCode::OK),
+        ("cler\u{212a}@hilltop.example", StatusCode::FORBIDDEN),
+        ("adm\u{130}n@hilltop.example", StatusCode::FORBIDDEN),
+    ] {
+        let visitor = scene.server.person(&scene.stage, email).await;
+        assert_eq!(visitor.get("/v1/agent-map").await.0, status, "{email}");
+    }
+    let (status, _) = scene.head.post("/v1/threads", &json!({"campus": "a\u{0}"})).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     scene.finish().await;
 }
 

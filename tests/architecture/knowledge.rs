@@ -151,6 +151,7 @@ pub(super) fn environment(tree: &Tree) -> Findings {
 /// Where tasks are started; a `JoinSet` awaits its own.
 const TASKS: &[&str] = &[
     "crates/server/src/execute.rs",
+    "crates/server/src/http/conversations.rs",
     "crates/worker/src/tasks.rs",
     "crates/scripted-model/src/server.rs",
 ];

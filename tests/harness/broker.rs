@@ -4,7 +4,7 @@ use contract::{
     AgentToolResult,
     envelope::{DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, ReplyPacket},
     topology::Topology,
-    turn::{TurnMessage, TurnReport},
+    turn::{CancelTurn, TurnMessage, TurnReport},
 };
 use futures_util::StreamExt;
 use lapin::{
@@ -12,10 +12,11 @@ use lapin::{
     message::BasicGetMessage,
     options::{
         BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions,
-        QueueDeclareOptions,
+        QueueBindOptions, QueueDeclareOptions,
     },
     types::{AMQPValue, FieldTable},
 };
+use serde::de::DeserializeOwned;
 use server::execute::Incoming;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -279,20 +280,23 @@ impl Peer {
 
     /// Takes a turn off its queue, as a worker does.
     pub async fn take_turn(&self) -> TurnMessage {
-        let queue = self.names.turns_queue.as_str();
+        self.take(self.names.turns_queue.as_str()).await
+    }
+
+    async fn take<T: DeserializeOwned>(&self, queue: &str) -> T {
         let taken = async {
             loop {
                 let options = BasicGetOptions { no_ack: true };
                 let got = self.channel.basic_get(queue.into(), options).await;
-                if let Some(message) = got.expect("the queue of turns is there") {
-                    return serde_json::from_slice(&message.delivery.data).expect("a turn can be read");
+                if let Some(message) = got.expect("the queue is there") {
+                    return serde_json::from_slice(&message.delivery.data).expect("what is in it can be read");
                 }
                 sleep(Duration::from_millis(20)).await;
             }
         };
         timeout(Duration::from_secs(30), taken)
             .await
-            .expect("a turn comes in time")
+            .expect("something comes in time")
     }
 
     /// Reports something of a turn, as a worker does.
@@ -313,6 +317,35 @@ impl Peer {
             .expect("the report is sent")
             .await
             .expect("the report is confirmed");
+    }
+
+    /// A queue of what workers are told to stop from now on.
+    pub async fn cancels(&self) -> String {
+        let options = QueueDeclareOptions {
+            exclusive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = self
+            .channel
+            .queue_declare("".into(), options, FieldTable::default())
+            .await;
+        let queue = queue.expect("a queue is made").name().to_string();
+        let exchange = self.names.cancel_exchange.as_str();
+        let options = QueueBindOptions::default();
+        let bound = self.channel.queue_bind(
+            queue.as_str().into(),
+            exchange.into(),
+            "".into(),
+            options,
+            FieldTable::default(),
+        );
+        bound.await.expect("it is bound");
+        queue
+    }
+
+    /// The next turn that workers are told to stop.
+    pub async fn next_cancel(&self, queue: &str) -> CancelTurn {
+        self.take(queue).await
     }
 
     /// Waits until so many reports are dead letters.

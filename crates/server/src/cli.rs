@@ -82,7 +82,7 @@ enum Command {
     /// Print a bearer token for somebody at the HTTP door: for a local stack, which knows no other way to sign in. Needs `AUTH_SECRET`.
     Token {
         /// The person's e-mail address.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
         email: String,
         /// For how many hours it lasts.
         #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u8).range(1..=168))]
@@ -184,6 +184,10 @@ pub fn main() -> ExitCode {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     // a closed pipe is the reader's way of saying enough
+    let is_enough = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    if error.downcast_ref().is_some_and(is_enough) {
+        return ExitCode::FAILURE;
+    }
     let _ = writeln!(std::io::stderr(), "server: {error:#}");
     ExitCode::FAILURE
 }

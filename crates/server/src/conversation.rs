@@ -6,22 +6,28 @@
 mod history;
 pub(crate) mod hub;
 mod order;
+mod reports;
 
-pub use crate::db::conversation::{Place, Turn};
+pub use self::{
+    order::Gaps,
+    reports::{Cancelled, Recorded, ReportError},
+};
+pub use crate::db::conversation::{Place, Thread, Turn};
 use crate::{
     clock,
     db::{
         Access, Database, DbError, Tenant, account,
-        conversation::{self as rows, NewTurn, Thread},
+        conversation::{self as rows, NewTurn},
         news,
     },
     dispatch::{self, DispatchError, Entered, Wanted},
+    error::Kind,
     grant::{Door, GrantKey},
 };
 use chrono::DateTime;
 use contract::{
     agent_map::{AgentMapEntry, build_agent_map, eligible_agent_roles, search},
-    turn::{TurnEvent, TurnMessage, TurnOutcome, TurnReport},
+    turn::TurnMessage,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -30,22 +36,16 @@ use uuid::Uuid;
 
 /// How long a turn may last.
 pub const TURN_LIMIT: Duration = Duration::from_mins(5);
-/// How long after its deadline a turn that nobody reports of is given up.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 /// How long a request's own statements may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest message, in characters; the table holds it to that as well.
 const MAX_MESSAGE_CHARS: usize = 20_000;
+/// The most threads that are listed.
+const MAX_THREADS_SHOWN: i64 = 50;
 /// The most turns of a thread that are shown at once.
 const MAX_TURNS_SHOWN: i64 = 200;
 /// The most events that are read at once.
 const MAX_EVENTS_READ: i64 = 500;
-
-/// What a person reads whose turn nobody ended.
-const GIVEN_UP_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; please \
-                             check before you ask for it again.";
-/// What a person reads whose turn could not be handed to a worker.
-const NOT_SENT_TEXT: &str = "Your message could not be passed on at the moment. Nothing was done. Please try again.";
 
 /// Why something could not be done in a conversation.
 #[derive(Debug, thiserror::Error)]
@@ -66,17 +66,6 @@ pub enum ConversationError {
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
     /// The database failed.
-    #[error(transparent)]
-    Database(#[from] DbError),
-}
-
-/// Why a report was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// It will never be: no turn, no proof, no sense.
-    #[error("{0}")]
-    Malformed(&'static str),
-    /// It may be later.
     #[error(transparent)]
     Database(#[from] DbError),
 }
@@ -204,6 +193,20 @@ impl Conversations {
         })
     }
 
+    /// The person's newest threads, in their school or one of their schools.
+    ///
+    /// # Errors
+    ///
+    /// Where the person has no standing there.
+    pub async fn threads(&self, person: &Person, school: Option<String>) -> Result<Vec<Thread>, ConversationError> {
+        let wanted = wanted(person, school, None);
+        let mut entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await?;
+        let (_, staff) = at_work(&entered)?;
+        let threads = rows::threads(&mut entered.tx, staff, MAX_THREADS_SHOWN).await?;
+        entered.tx.rollback().await?;
+        Ok(threads)
+    }
+
     /// A thread with its newest turns.
     ///
     /// # Errors
@@ -267,27 +270,19 @@ impl Conversations {
         Ok((message, followed))
     }
 
-    /// Ends a turn that no worker was handed.
-    ///
-    /// # Errors
-    ///
-    /// When the database fails; the turn is then given up once its time is over.
-    pub async fn give_up(&self, message: &TurnMessage) -> Result<(), ConversationError> {
-        if let Some(school) = message.context.user_details.school_id {
-            self.end_by_ourselves(school, message.turn_id, NOT_SENT_TEXT).await?;
-        }
-        Ok(())
-    }
-
     /// A turn, and the right to follow it.
     ///
     /// # Errors
     ///
     /// [`ConversationError::Unknown`] where it is in no thread of theirs.
     pub async fn turn(&self, person: &Person, id: Uuid) -> Result<(Turn, Followed), ConversationError> {
+        let mut refused = None;
         for school in self.schools_of(person).await? {
             let wanted = wanted(person, Some(school), None);
-            let mut entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await?;
+            let entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await;
+            let Some(mut entered) = or_elsewhere(entered, &mut refused)? else {
+                continue;
+            };
             let (school, staff) = at_work(&entered)?;
             let found = rows::turn(&mut entered.tx, id, staff).await?;
             entered.tx.rollback().await?;
@@ -295,88 +290,31 @@ impl Conversations {
                 return Ok((turn, Followed { school, turn: id }));
             }
         }
-        Err(ConversationError::Unknown("turn"))
+        Err(refused.unwrap_or(ConversationError::Unknown("turn")))
     }
 
-    /// What happened after a place, as far as it is known without a gap.
+    /// What happened after a place, in order: as far as it is known without a gap, or whatever is known.
     ///
     /// # Errors
     ///
     /// When the database fails.
-    pub async fn events(&self, followed: &Followed, after: Place) -> Result<Vec<Told>, ConversationError> {
+    pub async fn events(&self, followed: &Followed, after: Place, gaps: Gaps) -> Result<Vec<Told>, ConversationError> {
         let mut tx = self.database.begin(Tenant::School(followed.school), LIMIT).await?;
         let stored = rows::events(&mut tx, followed.turn, after, MAX_EVENTS_READ).await?;
         tx.rollback().await?;
-        Ok(order::without_gaps(stored, after))
+        Ok(order::in_order(stored, after, gaps))
     }
 
-    /// Whether the event at a place is the last of its turn.
+    /// Whether nothing of a turn that has ended comes after a place.
     ///
     /// # Errors
     ///
     /// When the database fails.
-    pub async fn is_last(&self, followed: &Followed, at: Place) -> Result<bool, ConversationError> {
-        let before = Place {
-            place: at.place.saturating_sub(1),
-            ..at
-        };
-        let told = self.events(followed, before).await?;
-        Ok(told.first().is_some_and(|told| told.at == at && told.is_last))
-    }
-
-    /// Takes what a worker reports. A report that comes again changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReportError`].
-    pub async fn record(&self, report: &TurnReport) -> Result<(), ReportError> {
-        let malformed = ReportError::Malformed;
-        let grant = self
-            .grants
-            .read(&report.grant)
-            .map_err(|_| malformed("its grant is not valid"))?;
-        if grant.turn_id != report.turn_id {
-            return Err(malformed("its grant is for another turn"));
-        }
-        let school = grant.identity.school_id.ok_or(malformed("its turn is of no school"))?;
-        let place = |number: u32| i32::try_from(number).map_err(|_| malformed("its place is out of bounds"));
-        let first = Place {
-            attempt: place(report.attempt)?,
-            place: place(report.first)?,
-        };
-        if first.attempt < 1 || first.place < 1 {
-            return Err(malformed("its place is out of bounds"));
-        }
-        let events: Result<Vec<Value>, _> = report.events.iter().map(serde_json::to_value).collect();
-        let events = events.map_err(|_| malformed("its events cannot be stored"))?;
-        let events: Vec<Value> = events.into_iter().map(storable).collect();
-        let key = format!("{}:{}:{}", report.turn_id, first.attempt, first.place);
-        let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
-        if !rows::store_events(&mut tx, report.turn_id, first, &events).await? {
-            return Err(malformed("there is no such turn"));
-        }
-        for event in &report.events {
-            if let TurnEvent::Ended { outcome } = event {
-                let (status, text) = ended(outcome);
-                rows::end_turn(&mut tx, report.turn_id, status, &text.replace('\0', "")).await?;
-            }
-        }
-        tx.commit().await?;
-        Ok(())
-    }
-
-    /// Ends turns of which nobody reported an end in time. Answers which.
-    ///
-    /// # Errors
-    ///
-    /// When the database fails.
-    pub async fn end_overdue(&self) -> Result<Vec<Uuid>, ConversationError> {
-        let mut given_up = Vec::new();
-        for (school, turn) in rows::overdue(&self.database, GIVE_UP_AFTER).await? {
-            self.end_by_ourselves(school, turn, GIVEN_UP_TEXT).await?;
-            given_up.push(turn);
-        }
-        Ok(given_up)
+    pub async fn is_over_at(&self, followed: &Followed, at: Place) -> Result<bool, ConversationError> {
+        let mut tx = self.database.begin(Tenant::School(followed.school), LIMIT).await?;
+        let end = rows::end_place(&mut tx, followed.turn).await?;
+        tx.rollback().await?;
+        Ok(at >= end)
     }
 
     /// Tells all servers that these turns have news.
@@ -408,21 +346,6 @@ impl Conversations {
         Ok(search(offered.collect(), query))
     }
 
-    async fn end_by_ourselves(&self, school: Uuid, turn: Uuid, text: &str) -> Result<(), ConversationError> {
-        let key = format!("{turn}:end");
-        let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
-        if rows::end_turn(&mut tx, turn, "failed", text).await? {
-            let at = rows::next_attempt(&mut tx, turn).await?;
-            let event = TurnEvent::Ended {
-                outcome: TurnOutcome::Error(text.to_owned()),
-            };
-            let event = serde_json::to_value(event).map_err(DispatchError::from)?;
-            rows::store_events(&mut tx, turn, at, &[event]).await?;
-        }
-        tx.commit().await?;
-        Ok(())
-    }
-
     /// The schools, by slug, in which an account works.
     async fn schools_of(&self, person: &Person) -> Result<Vec<String>, ConversationError> {
         let accounts = account::by_email(&self.database, &person.email).await?;
@@ -434,16 +357,35 @@ impl Conversations {
 
     /// A thread of the person's, in a frame for reading of its school, and the school's slug.
     async fn find_thread(&self, person: &Person, id: Uuid) -> Result<(Entered, Thread, String), ConversationError> {
+        let mut refused = None;
         for school in self.schools_of(person).await? {
             let wanted = wanted(person, Some(school.clone()), None);
-            let mut entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await?;
+            let entered = dispatch::enter(&self.database, &self.grants, wanted, Access::Read).await;
+            let Some(mut entered) = or_elsewhere(entered, &mut refused)? else {
+                continue;
+            };
             let (_, staff) = at_work(&entered)?;
             if let Some(thread) = rows::thread(&mut entered.tx, id, staff).await? {
                 return Ok((entered, thread, school));
             }
             entered.tx.rollback().await?;
         }
-        Err(ConversationError::Unknown("thread"))
+        Err(refused.unwrap_or(ConversationError::Unknown("thread")))
+    }
+}
+
+/// Whoever may not come in to one school may still work in another.
+fn or_elsewhere(
+    entered: Result<Entered, DispatchError>,
+    refused: &mut Option<ConversationError>,
+) -> Result<Option<Entered>, ConversationError> {
+    match entered {
+        Ok(entered) => Ok(Some(entered)),
+        Err(DispatchError::Refused(refusal)) if refusal.kind() == Kind::Denial => {
+            *refused = Some(DispatchError::Refused(refusal).into());
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -461,26 +403,4 @@ fn wanted(person: &Person, school: Option<String>, campus: Option<String>) -> Wa
 fn at_work(entered: &Entered) -> Result<(Uuid, Uuid), ConversationError> {
     let actor = &entered.standing.actor;
     actor.school_id.zip(actor.staff_id).ok_or(ConversationError::NoSchool)
-}
-
-/// A value without NULs, which no column can store and no person can read; a model may write them.
-fn storable(value: Value) -> Value {
-    match value {
-        Value::String(text) if text.contains('\0') => Value::String(text.replace('\0', "")),
-        Value::Array(items) => items.into_iter().map(storable).collect(),
-        Value::Object(members) => {
-            let members = members.into_iter();
-            let member = |(name, value): (String, Value)| (name.replace('\0', ""), storable(value));
-            Value::Object(members.map(member).collect())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
-    }
-}
-
-fn ended(outcome: &TurnOutcome) -> (&'static str, &str) {
-    match outcome {
-        TurnOutcome::Answer(text) => ("answered", text),
-        TurnOutcome::Error(text) => ("failed", text),
-        TurnOutcome::Cancelled(text) => ("cancelled", text),
-    }
 }

@@ -72,8 +72,16 @@ pub enum DbError {
 
 impl DbError {
     /// Whether the same statements may succeed a little later.
-    pub(crate) const fn may_pass(&self) -> bool {
-        matches!(self, Self::Transient(_) | Self::Unavailable(_))
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Transient(_) | Self::Unavailable(_) => true,
+            Self::Duplicate { .. } | Self::Reference { .. } | Self::Unchanged(_) => false,
+            // values, constraints, and statements that are wrong stay so; a lock, a limit or a lack of room does not
+            Self::Other(error) => error
+                .as_database_error()
+                .and_then(sqlx::error::DatabaseError::code)
+                .is_some_and(|code| !["22", "23", "42"].iter().any(|class| code.starts_with(class))),
+        }
     }
 
     /// Whether this unique constraint refused.

@@ -36,6 +36,9 @@ pub enum DispatchError {
     /// There is no such account.
     #[error("there is no account with the e-mail address {0}")]
     UnknownAccount(String),
+    /// The account does not work in the school that was named.
+    #[error("{0} does not work in that school, or there is none of that name")]
+    NotInSchool(String),
     /// The account works in several schools.
     #[error("{0} works in several schools; name one of them with --school")]
     SeveralSchools(String),
@@ -177,10 +180,14 @@ async fn prepare(database: &Database, grants: &GrantKey, wanted: Wanted) -> Resu
 async fn find(database: &Database, wanted: &Wanted) -> Result<Account, DispatchError> {
     let unknown = || DispatchError::UnknownAccount(wanted.email.clone());
     let mut accounts = account::by_email(database, &wanted.email).await?;
+    if accounts.is_empty() {
+        return Err(unknown());
+    }
     if let Some(school) = &wanted.school {
         accounts.retain(|account| account.school_slug.as_ref() == Some(school));
     }
-    let account = accounts.pop().ok_or_else(unknown)?;
+    let elsewhere = || DispatchError::NotInSchool(wanted.email.clone());
+    let account = accounts.pop().ok_or_else(elsewhere)?;
     if accounts.is_empty() {
         Ok(account)
     } else {

@@ -32,7 +32,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// What every request needs.
 pub(crate) struct Door {
     pub(crate) conversations: Arc<Conversations>,
-    pub(crate) turns: TurnSender,
+    pub(crate) turns: Arc<TurnSender>,
     pub(crate) auth: Authenticator,
     pub(crate) hub: Arc<Hub>,
     /// True once the process was asked to stop; streams end then, and their readers go on elsewhere.
@@ -59,7 +59,6 @@ pub(crate) async fn serve(
             tokio::time::sleep(DRAIN_LIMIT).await;
         } => Ok(()),
     };
-    door.turns.close().await;
     ended
 }
 
@@ -67,7 +66,10 @@ fn router(door: Arc<Door>) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "alive" }))
         .route("/readyz", get(ready))
-        .route("/v1/threads", post(conversations::open_thread))
+        .route(
+            "/v1/threads",
+            get(conversations::threads).post(conversations::open_thread),
+        )
         .route("/v1/threads/{thread}", get(conversations::thread))
         .route("/v1/threads/{thread}/turns", post(conversations::begin_turn))
         .route("/v1/turns/{turn}", get(conversations::turn))

@@ -32,39 +32,69 @@ pub(super) async fn chat(auth: &AuthConfig, person: Person, url: &str) -> anyhow
     let turns = format!("/v1/threads/{}/turns", text(&thread, "id"));
     let is_terminal = std::io::stdin().is_terminal();
     if is_terminal {
-        super::print(&format!("{email} at {}. An empty line ends it.", door.url))?;
+        super::print(&format!(
+            "{email} at {}. Ctrl-C stops a turn, an empty line ends it.",
+            door.url
+        ))?;
     }
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut input = BufReader::new(tokio::io::stdin());
     let mut answered = true;
     loop {
         if is_terminal {
             show("> ")?;
         }
-        let Some(message) = lines.next_line().await.context("reading what you say")? else {
-            break;
-        };
-        if message.trim().is_empty() {
+        let mut line = Vec::new();
+        if input
+            .read_until(b'\n', &mut line)
+            .await
+            .context("reading what you say")?
+            == 0
+        {
             break;
         }
-        let turn = door.post(&turns, &json!({"message": message})).await?;
-        answered = follow(&door, text(&turn, "events")).await?;
+        // whatever a terminal sends, a conversation does not end of it
+        let message = String::from_utf8_lossy(&line).trim().to_owned();
+        match (message.is_empty(), is_terminal) {
+            (true, true) => break,
+            (true, false) => continue,
+            (false, _) => {}
+        }
+        answered = match door.post(&turns, &json!({"message": message})).await {
+            Ok(turn) => follow(&door, text(&turn, "id")).await?,
+            Err(error) => {
+                super::print(&format!("{error:#}"))?;
+                false
+            }
+        };
     }
     Ok(if answered { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Shows a turn's events until its end. Answers whether it was answered.
-async fn follow(door: &Door, events: &str) -> anyhow::Result<bool> {
+async fn follow(door: &Door, turn: &str) -> anyhow::Result<bool> {
+    let events = format!("/v1/turns/{turn}/events");
     let mut last = None;
     let mut tries = 0;
     let mut shown = Shown::default();
     loop {
-        let response = door.events(events, last.as_deref()).await?;
+        let response = door.events(&events, last.as_deref()).await?;
         let chunks = stream::unfold(response, async |mut response| {
             let chunk = response.chunk().await.transpose()?;
             Some((chunk, response))
         });
         let mut events = Box::pin(chunks.eventsource());
-        while let Some(Ok(event)) = events.next().await {
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                interrupted = tokio::signal::ctrl_c() => {
+                    interrupted.context("Ctrl-C")?;
+                    super::print("\nstopping; what was begun may still be done")?;
+                    // one that has ended meanwhile says so itself
+                    let _ = door.post(&format!("/v1/turns/{turn}/cancel"), &json!({})).await;
+                    continue;
+                }
+            };
+            let Some(Ok(event)) = event else { break };
             tries = 0;
             last = Some(event.id);
             let event: Value = serde_json::from_str(&event.data).context("an event cannot be read")?;
@@ -172,6 +202,9 @@ impl Door {
             .header("content-type", "application/json")
             .body(body.to_string());
         let answer = self.send(request).await?.text().await.context("reading the answer")?;
+        if answer.is_empty() {
+            return Ok(Value::Null);
+        }
         serde_json::from_str(&answer).context("the answer cannot be read")
     }
 

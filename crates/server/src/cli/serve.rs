@@ -6,7 +6,11 @@ use crate::{
     execute::Pipeline,
     grant::Ungranted,
     http::{self, Door, auth::Authenticator},
-    rpc::{self, reports::take_reports, turns::TurnSender},
+    rpc::{
+        self,
+        reports::{Books, take_reports},
+        turns::TurnSender,
+    },
 };
 use anyhow::Context;
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
@@ -37,11 +41,15 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
     let hub = Arc::new(Hub::new());
     // among the worker threads: to this one each delivery would have to cross, and wake it
     let mut tasks = JoinSet::new();
+    let turns = Arc::new(TurnSender::new(config.broker.clone()));
+    let books = Books {
+        conversations,
+        turns: Arc::clone(&turns),
+    };
     if let Some(http) = &config.http {
-        let (conversations, hub) = (Arc::clone(&conversations), Arc::clone(&hub));
-        open_door(&mut tasks, http, &config.broker, conversations, hub, stopping.clone()).await?;
+        open_door(&mut tasks, http, books.clone(), Arc::clone(&hub), stopping.clone()).await?;
     }
-    serve_conversations(&mut tasks, &config.broker, &conversations, &hub, &stopping);
+    serve_conversations(&mut tasks, &config.broker, books, &hub, &stopping);
     let (broker, until) = (config.broker, stopped(stopping));
     tasks.spawn(async move {
         rpc::serve(Arc::new(pipeline), &broker, until, || {
@@ -68,6 +76,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
             },
         }
     }
+    turns.close().await;
     database.close().await;
     first
 }
@@ -76,17 +85,17 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
 fn serve_conversations(
     tasks: &mut JoinSet<anyhow::Result<()>>,
     broker: &BrokerConfig,
-    conversations: &Arc<Conversations>,
+    books: Books,
     hub: &Arc<Hub>,
     stopping: &watch::Receiver<bool>,
 ) {
     let (broker, until) = (broker.clone(), stopped(stopping.clone()));
-    let (taking, stored) = (Arc::clone(conversations), Arc::clone(hub));
+    let (conversations, stored) = (Arc::clone(&books.conversations), Arc::clone(hub));
     tasks.spawn(async move {
-        take_reports(taking, &broker, until, move |turn| stored.stored(turn)).await;
+        take_reports(books, &broker, until, move |turn| stored.stored(turn)).await;
         Ok(())
     });
-    let (until, conversations, hub) = (stopped(stopping.clone()), Arc::clone(conversations), Arc::clone(hub));
+    let (until, hub) = (stopped(stopping.clone()), Arc::clone(hub));
     tasks.spawn(async move {
         tokio::select! {
             () = until => {}
@@ -114,8 +123,7 @@ async fn end_overdue(conversations: &Conversations, hub: &Hub) {
 async fn open_door(
     tasks: &mut JoinSet<anyhow::Result<()>>,
     http: &HttpConfig,
-    broker: &BrokerConfig,
-    conversations: Arc<Conversations>,
+    books: Books,
     hub: Arc<Hub>,
     stopping: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
@@ -125,8 +133,8 @@ async fn open_door(
     let address = listener.local_addr()?;
     let until = stopped(stopping.clone());
     let door = Door {
-        conversations,
-        turns: TurnSender::new(broker.clone()),
+        conversations: books.conversations,
+        turns: books.turns,
         auth: Authenticator::new(&http.auth).context("AUTH_SECRET")?,
         hub,
         stopping,

@@ -4,14 +4,23 @@ use super::{Place, Told};
 use crate::db::conversation::StoredEvent;
 use serde_json::Value;
 
+/// What is done about events that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gaps {
+    /// They are waited for.
+    WaitedFor,
+    /// They were lost, and are passed over.
+    PassedOver,
+}
+
 /// The events up to the first that is missing. What a dead worker's attempt still lacks is not waited for once another has begun.
-pub(super) fn without_gaps(stored: Vec<StoredEvent>, after: Place) -> Vec<Told> {
+pub(super) fn in_order(stored: Vec<StoredEvent>, after: Place, gaps: Gaps) -> Vec<Told> {
     let mut at = after;
     let mut told = Vec::new();
     for event in stored {
-        let follows = event.at.attempt == at.attempt && event.at.place == at.place + 1;
+        let follows = event.at.attempt == at.attempt && event.at.place == at.place.saturating_add(1);
         let begins = event.at.attempt > at.attempt && event.at.place == 1;
-        if !follows && !begins {
+        if !follows && !begins && gaps == Gaps::WaitedFor {
             // one is still on its way, unless a later attempt has begun
             continue;
         }
@@ -47,7 +56,7 @@ mod tests {
             at: place(at),
             event: json!({"type": "text"}),
         });
-        let told = without_gaps(stored.collect(), place(after));
+        let told = in_order(stored.collect(), place(after), Gaps::WaitedFor);
         told.into_iter().map(|told| (told.at.attempt, told.at.place)).collect()
     }
 
@@ -79,9 +88,10 @@ mod tests {
             at: Place { attempt: 1, place },
             event: json!({"type": kind}),
         };
-        let told = without_gaps(
-            vec![stored("messages", 1), stored("ended", 2), stored("text", 3)],
+        let told = in_order(
+            vec![stored("messages", 1), stored("ended", 3), stored("text", 4)],
             Place::default(),
+            Gaps::PassedOver,
         );
         let kinds: Vec<_> = told
             .iter()

@@ -20,6 +20,11 @@ pub(crate) struct Account {
 
 /// The account with an address, once for each school in which it works. Whether it is active is for each call to find out.
 pub(crate) async fn by_email(database: &Database, email: &str) -> DbResult<Vec<Account>> {
+    if email.contains('\0') {
+        return Ok(Vec::new());
+    }
+    // case is folded in ASCII only: among all letters there are others that fold to those of somebody else's address
+    let email = email.to_ascii_lowercase();
     let mut connection = database.directory().await?;
     Ok(sqlx::query_as!(
         Account,
@@ -28,7 +33,7 @@ pub(crate) async fn by_email(database: &Database, email: &str) -> DbResult<Vec<A
              FROM users u
              LEFT JOIN staff s ON s.user_id = u.id
              LEFT JOIN schools c ON c.id = s.school_id
-            WHERE u.email = lower($1)
+            WHERE u.email = $1
             ORDER BY c.slug"#,
         email
     )
@@ -42,6 +47,9 @@ pub(crate) async fn campus(
     school: Option<Uuid>,
     id_or_name: &str,
 ) -> DbResult<Vec<(Uuid, String)>> {
+    if id_or_name.contains('\0') {
+        return Ok(Vec::new());
+    }
     let mut connection = database.directory().await?;
     let rows = sqlx::query!(
         "SELECT id, name FROM campuses

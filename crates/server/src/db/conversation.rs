@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// A thread, as its owner may know it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Thread {
+pub struct Thread {
     pub(crate) id: Uuid,
     pub(crate) campus_id: Option<Uuid>,
     pub(crate) created_at: DateTime<Utc>,
@@ -22,6 +22,7 @@ pub(crate) struct Thread {
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     pub(crate) id: Uuid,
+    pub(crate) thread_id: Uuid,
     pub(crate) message: String,
     pub(crate) status: String,
     pub(crate) outcome: Option<String>,
@@ -97,11 +98,23 @@ pub(crate) async fn thread(tx: &mut Tx, id: Uuid, staff: Uuid) -> DbResult<Optio
     .await?)
 }
 
+/// Somebody's newest threads, newest first.
+pub(crate) async fn threads(tx: &mut Tx, staff: Uuid, limit: i64) -> DbResult<Vec<Thread>> {
+    Ok(sqlx::query_as!(
+        Thread,
+        "SELECT id, campus_id, created_at FROM threads WHERE staff_id = $1 ORDER BY id DESC LIMIT $2",
+        staff,
+        limit
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}
+
 /// The newest turns of a thread, oldest of them first.
 pub(crate) async fn turns(tx: &mut Tx, thread: &Thread, limit: i64) -> DbResult<Vec<Turn>> {
     let mut found = sqlx::query_as!(
         Turn,
-        "SELECT id, message, status, outcome, created_at, ended_at FROM turns WHERE thread_id = $1 ORDER BY id DESC LIMIT $2",
+        "SELECT id, thread_id, message, status, outcome, created_at, ended_at FROM turns WHERE thread_id = $1 ORDER BY id DESC LIMIT $2",
         thread.id,
         limit
     )
@@ -130,7 +143,7 @@ pub(crate) async fn open_turn(tx: &mut Tx, school: Uuid, thread: &Thread, turn: 
 pub(crate) async fn turn(tx: &mut Tx, id: Uuid, staff: Uuid) -> DbResult<Option<Turn>> {
     Ok(sqlx::query_as!(
         Turn,
-        "SELECT t.id, t.message, t.status, t.outcome, t.created_at, t.ended_at
+        "SELECT t.id, t.thread_id, t.message, t.status, t.outcome, t.created_at, t.ended_at
            FROM turns t JOIN threads h ON h.school_id = t.school_id AND h.id = t.thread_id
           WHERE t.id = $1 AND h.staff_id = $2",
         id,
@@ -169,25 +182,58 @@ pub(crate) async fn told(tx: &mut Tx, thread: &Thread, limit: i64) -> DbResult<V
     Ok(told.collect())
 }
 
-/// Stores events of a turn; those that are there already stay as they are. False where the tenant has no such turn.
-pub(crate) async fn store_events(tx: &mut Tx, turn: Uuid, first: Place, events: &[Value]) -> DbResult<bool> {
-    let stored = sqlx::query_scalar!(
+/// How a turn stands to which events were to be added.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    /// Whether its person has asked for it to be stopped.
+    pub(crate) cancelled: bool,
+    /// Whether it has ended.
+    pub(crate) ended: bool,
+}
+
+/// Stores events of a turn that is open, or has ended a moment ago; those that are there already stay as they are, and so does its end.
+/// None where the tenant has no such turn.
+pub(crate) async fn store_events(
+    tx: &mut Tx,
+    turn: Uuid,
+    first: Place,
+    events: &[Value],
+) -> DbResult<Option<Standing>> {
+    let stored = sqlx::query_as!(
+        Standing,
         r#"
-        WITH known AS (SELECT school_id, id FROM turns WHERE id = $1), stored AS (
+        WITH known AS (
+            SELECT school_id, id, cancelled, ended_at IS NOT NULL AS ended,
+                   ended_at IS NULL OR ended_at > now() - interval '1 minute' AS takes
+              FROM turns WHERE id = $1), stored AS (
             INSERT INTO turn_events (school_id, turn_id, attempt, place, event)
             SELECT known.school_id, known.id, $2, $3 + told.at::int - 1, told.event
               FROM known, jsonb_array_elements($4) WITH ORDINALITY AS told (event, at)
+             WHERE known.takes
             ON CONFLICT DO NOTHING)
-        SELECT EXISTS (SELECT 1 FROM known) AS "known!"
+        SELECT cancelled, ended AS "ended!" FROM known
         "#,
         turn,
         first.attempt,
         first.place,
         Json(events) as _
     )
-    .fetch_one(tx.connection()?)
+    .fetch_optional(tx.connection()?)
     .await?;
     Ok(stored)
+}
+
+/// Notes that a turn is to be stopped. Answers whether nobody has reported anything of it yet.
+pub(crate) async fn cancel(tx: &mut Tx, turn: Uuid) -> DbResult<bool> {
+    Ok(sqlx::query_scalar!(
+        r#"
+        WITH asked AS (UPDATE turns SET cancelled = true WHERE id = $1 AND ended_at IS NULL RETURNING school_id, id)
+        SELECT EXISTS (SELECT 1 FROM asked) AND NOT EXISTS (SELECT 1 FROM turn_events WHERE turn_id = $1) AS "unheard!"
+        "#,
+        turn
+    )
+    .fetch_one(tx.connection()?)
+    .await?)
 }
 
 /// Ends a turn that is open. False where it had ended, or there is none.
@@ -226,6 +272,18 @@ pub(crate) async fn events(tx: &mut Tx, turn: Uuid, after: Place, limit: i64) ->
     Ok(events.collect())
 }
 
+/// The place of the end of a turn.
+pub(crate) async fn end_place(tx: &mut Tx, turn: Uuid) -> DbResult<Place> {
+    let last = sqlx::query_as!(
+        Place,
+        "SELECT attempt, place FROM turn_events WHERE turn_id = $1 AND event ->> 'type' = 'ended'",
+        turn
+    )
+    .fetch_optional(tx.connection()?)
+    .await?;
+    Ok(last.unwrap_or_default())
+}
+
 /// The place after all that was stored of a turn: an attempt of its own.
 pub(crate) async fn next_attempt(tx: &mut Tx, turn: Uuid) -> DbResult<Place> {
     let attempt = sqlx::query_scalar!(
@@ -242,7 +300,7 @@ pub(crate) async fn overdue(database: &Database, by: Duration) -> DbResult<Vec<(
     let rows = sqlx::query!(
         "SELECT school_id, id FROM turns
           WHERE ended_at IS NULL AND status = 'running' AND deadline_at < now() - make_interval(secs => $1)
-          LIMIT 100",
+          ORDER BY deadline_at LIMIT 100",
         by.as_secs_f64()
     )
     .fetch_all(database.operator())

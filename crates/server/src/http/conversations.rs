@@ -1,7 +1,7 @@
 //! Threads, turns, and who the agents are.
 
 use super::{Door, Problem, auth::SignedIn, events};
-use crate::conversation::{Message, Person, Place, ThreadView, Turn};
+use crate::conversation::{Cancelled, Followed, Message, Person, Place, Thread, ThreadView, Turn};
 use axum::{
     Json,
     extract::{
@@ -45,6 +45,13 @@ pub(super) struct MapQuery {
     campus: Option<String>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InSchool {
+    #[serde(default)]
+    school: Option<String>,
+}
+
 /// A turn that was begun, and where to follow it.
 #[derive(Debug, Serialize)]
 pub(super) struct Begun {
@@ -73,6 +80,16 @@ pub(super) async fn open_thread(
     Ok((StatusCode::CREATED, at, Json(thread)).into_response())
 }
 
+/// The newest threads.
+pub(super) async fn threads(
+    State(door): State<Arc<Door>>,
+    SignedIn(person): SignedIn,
+    query: Result<Query<InSchool>, QueryRejection>,
+) -> Result<Json<Vec<Thread>>, Problem> {
+    let Query(InSchool { school }) = query?;
+    Ok(Json(door.conversations.threads(&person, school).await?))
+}
+
 pub(super) async fn thread(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
@@ -95,20 +112,14 @@ pub(super) async fn begin_turn(
 
 /// Begins a turn. Answers its events to whoever wants them at once, and else where they are.
 async fn begin(
-    door: &Door,
+    door: &Arc<Door>,
     person: &Person,
     thread: Uuid,
     message: Message,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let news = door.hub.follow();
-    let (message, followed) = door.conversations.begin_turn(person, thread, message).await?;
-    let turn = message.turn_id;
-    if let Err(error) = door.turns.send(&message).await {
-        door.conversations.give_up(&message).await?;
-        door.hub.stored(turn);
-        return Err(error.into());
-    }
+    let (turn, followed) = store_and_send(Arc::clone(door), person.clone(), thread, message).await?;
     let begun = Begun {
         id: turn,
         thread,
@@ -119,6 +130,37 @@ async fn begin(
         (at, events::stream_of(door, followed, Place::default(), news)).into_response()
     } else {
         (StatusCode::ACCEPTED, at, Json(begun)).into_response()
+    })
+}
+
+/// A turn that is stored is sent, whether or not its person is still there: a request that is given up in between would leave a
+/// thread that waits for nobody.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is awaited here, by whoever has not hung up; its panics are reported as failures"
+)]
+async fn store_and_send(
+    door: Arc<Door>,
+    person: Person,
+    thread: Uuid,
+    message: Message,
+) -> Result<(Uuid, Followed), Problem> {
+    let sending = tokio::spawn(async move {
+        let (message, followed) = door.conversations.begin_turn(&person, thread, message).await?;
+        let turn = message.turn_id;
+        if let Err(error) = door.turns.send(&message).await {
+            door.conversations.give_up(&message).await?;
+            door.hub.stored(turn);
+            return Err(error.into());
+        }
+        Ok((turn, followed))
+    });
+    sending.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a turn could not be begun");
+        Err(Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "This is not possible at the moment.",
+        ))
     })
 }
 
@@ -138,10 +180,10 @@ pub(super) async fn cancel(
     id: Id,
 ) -> Result<StatusCode, Problem> {
     let Path(id) = id?;
-    let (turn, _) = door.conversations.turn(&person, id).await?;
-    if turn.has_ended() {
+    if door.conversations.cancel(&person, id).await? == Cancelled::TooLate {
         return Err(Problem::new(StatusCode::CONFLICT, "This turn has ended."));
     }
+    door.hub.stored(id);
     door.turns.cancel(&CancelTurn { turn_id: id }).await?;
     Ok(StatusCode::ACCEPTED)
 }

@@ -2,7 +2,7 @@
 //! `Last-Event-ID` for whoever comes back.
 
 use super::{Door, Problem, auth::SignedIn};
-use crate::conversation::{Conversations, Followed, Place, Told};
+use crate::conversation::{Conversations, Followed, Gaps, Place, Told};
 use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::{
@@ -21,7 +21,7 @@ use tokio::{
         broadcast::{self, error::RecvError},
         watch,
     },
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use uuid::Uuid;
 
@@ -29,6 +29,8 @@ use uuid::Uuid;
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 /// How often something is sent, so that nobody between takes the connection for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long an event that is missing among others is waited for: longer than a server takes to come back from a lost connection.
+const GAP_PATIENCE: Duration = Duration::from_secs(10);
 const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(super) async fn follow(
@@ -43,9 +45,9 @@ pub(super) async fn follow(
     let after = after.transpose()?.unwrap_or_default();
     // before the first look, or what happens between them would wake nobody
     let news = door.hub.follow();
-    let (_, followed) = door.conversations.turn(&person, id).await?;
+    let (turn, followed) = door.conversations.turn(&person, id).await?;
     // a browser comes back by itself until it is told that there is nothing more
-    if after != Place::default() && door.conversations.is_last(&followed, after).await? {
+    if turn.has_ended() && after != Place::default() && door.conversations.is_over_at(&followed, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(stream_of(&door, followed, after, news))
@@ -59,6 +61,7 @@ pub(super) fn stream_of(door: &Door, followed: Followed, after: Place, news: bro
         after,
         waiting: VecDeque::new(),
         has_ended: false,
+        silent_since: Instant::now(),
         news,
         stopping: door.stopping.clone(),
     };
@@ -96,6 +99,7 @@ struct Reader {
     after: Place,
     waiting: VecDeque<Told>,
     has_ended: bool,
+    silent_since: Instant,
     news: broadcast::Receiver<Uuid>,
     stopping: watch::Receiver<bool>,
 }
@@ -121,11 +125,17 @@ impl Reader {
             if self.has_ended || *self.stopping.borrow() {
                 return None;
             }
-            match self.conversations.events(&self.followed, self.after).await {
+            let gaps = if self.silent_since.elapsed() > GAP_PATIENCE {
+                Gaps::PassedOver
+            } else {
+                Gaps::WaitedFor
+            };
+            match self.conversations.events(&self.followed, self.after, gaps).await {
                 Ok(told) if told.is_empty() => {}
                 Ok(told) => {
                     self.after = told.last().map_or(self.after, |last| last.at);
                     self.waiting.extend(told);
+                    self.silent_since = Instant::now();
                     continue;
                 }
                 Err(error) => tracing::warn!(%error, "events could not be read; trying again"),

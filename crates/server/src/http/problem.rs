@@ -66,6 +66,10 @@ impl From<ConversationError> for Problem {
 fn of_dispatch(error: &DispatchError) -> Problem {
     match error {
         DispatchError::UnknownAccount(_) => Problem::new(StatusCode::FORBIDDEN, "There is no such account here."),
+        DispatchError::NotInSchool(_) => Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "school: there is none of that name in which this person works",
+        ),
         DispatchError::SeveralSchools(_) => Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "school: name one; this person works in several",

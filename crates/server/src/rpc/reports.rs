@@ -5,15 +5,16 @@ use super::{
     RpcError,
     connection::{self, Link, RETRY_DELAY},
     message, topology,
+    turns::TurnSender,
 };
 use crate::{
     config::BrokerConfig,
-    conversation::{Conversations, ReportError},
+    conversation::{Conversations, Recorded, ReportError},
 };
 use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::{MAX_PACKET_BYTES, REASON_HEADER},
-    turn::TurnReport,
+    turn::{CancelTurn, TurnReport},
 };
 use futures_util::StreamExt;
 use lapin::{
@@ -33,9 +34,16 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long reports under way are given once the process was asked to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 
+/// What reports are stored in, and who tells workers what they have not heard.
+#[derive(Clone)]
+pub(crate) struct Books {
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) turns: Arc<TurnSender>,
+}
+
 /// Takes reports until `shutdown` resolves. `stored` is told each turn that has news.
 pub(crate) async fn take_reports(
-    conversations: Arc<Conversations>,
+    books: Books,
     config: &BrokerConfig,
     shutdown: impl Future<Output = ()>,
     stored: impl Fn(Uuid) + Clone + Send + Sync + 'static,
@@ -48,7 +56,7 @@ pub(crate) async fn take_reports(
         };
         match opened {
             Ok(desk) => {
-                if desk.attend(&conversations, &mut shutdown, &stored).await {
+                if desk.attend(&books, &mut shutdown, &stored).await {
                     return;
                 }
             }
@@ -93,7 +101,7 @@ impl Desk {
     /// Takes reports until told to stop (true) or until the connection is lost (false).
     async fn attend(
         mut self,
-        conversations: &Arc<Conversations>,
+        books: &Books,
         shutdown: &mut (impl Future<Output = ()> + Unpin),
         stored: &(impl Fn(Uuid) + Clone + Send + Sync + 'static),
     ) -> bool {
@@ -113,8 +121,8 @@ impl Desk {
                 },
                 delivery = self.consumer.next() => match delivery {
                     Some(Ok(delivery)) => {
-                        let (conversations, dead, stored) = (Arc::clone(conversations), self.dead.clone(), stored.clone());
-                        at_work.spawn(async move { take(&conversations, &dead, delivery, stored).await });
+                        let (books, dead, stored) = (books.clone(), self.dead.clone(), stored.clone());
+                        at_work.spawn(async move { take(&books, &dead, delivery, stored).await });
                     }
                     Some(Err(error)) => {
                         tracing::warn!(%error, "reports are no longer delivered");
@@ -128,9 +136,9 @@ impl Desk {
 }
 
 /// One report, from its bytes to its ack. False where the broker could not be told.
-async fn take(conversations: &Conversations, dead: &Dead, delivery: Delivery, stored: impl Fn(Uuid)) -> bool {
+async fn take(books: &Books, dead: &Dead, delivery: Delivery, stored: impl Fn(Uuid)) -> bool {
     let taken = match read(&delivery) {
-        Ok(report) => record(conversations, &report).await.map(|()| stored(report.turn_id)),
+        Ok(report) => record(books, &report).await.map(|()| stored(report.turn_id)),
         Err(reason) => Err(reason),
     };
     if let Err(reason) = taken {
@@ -149,10 +157,17 @@ async fn take(conversations: &Conversations, dead: &Dead, delivery: Delivery, st
     }
 }
 
-async fn record(conversations: &Conversations, report: &TurnReport) -> Result<(), &'static str> {
+async fn record(books: &Books, report: &TurnReport) -> Result<(), &'static str> {
     loop {
-        match conversations.record(report).await {
-            Ok(()) => return Ok(()),
+        match books.conversations.record(report).await {
+            Ok(Recorded::Wanted) => return Ok(()),
+            Ok(Recorded::Unwanted) => {
+                let turn_id = report.turn_id;
+                if let Err(error) = books.turns.cancel(&CancelTurn { turn_id }).await {
+                    tracing::warn!(%error, turn = %turn_id, "a worker could not be told to stop a turn");
+                }
+                return Ok(());
+            }
             Err(ReportError::Malformed(reason)) => return Err(reason),
             Err(ReportError::Database(error)) if error.may_pass() => {
                 tracing::warn!(%error, "a report could not be stored; trying again");

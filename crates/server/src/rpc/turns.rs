@@ -27,7 +27,8 @@ impl TurnSender {
         }
     }
 
-    /// Sends a turn, and waits until the broker has stored it.
+    /// Sends a turn, and waits until the broker has stored it. An error is that of a turn that the broker has not got; where nobody
+    /// knows, the turn may run, and it is as good as sent.
     pub(crate) async fn send(&self, turn: &TurnMessage) -> Result<(), RpcError> {
         let queue = &self.config.topology.turns_queue;
         let properties = lasting()
@@ -70,7 +71,14 @@ impl TurnSender {
                 .await?
                 .await
         };
-        match connection::within(publishing).await? {
+        let confirmed = match connection::within(publishing).await {
+            Ok(confirmed) => confirmed,
+            Err(error) => {
+                tracing::warn!(%error, "whether the broker took a message is not known");
+                return Ok(());
+            }
+        };
+        match confirmed {
             Confirmation::Ack(None) | Confirmation::NotRequested => Ok(()),
             Confirmation::Ack(Some(_)) => Err(RpcError::Unroutable(routing_key.to_owned())),
             Confirmation::Nack(_) => Err(RpcError::Refused),
