@@ -6,6 +6,8 @@ mod interop;
 mod mutants;
 mod peers;
 mod prepare;
+mod programs;
+mod scratch;
 mod signals;
 mod stack;
 mod steps;

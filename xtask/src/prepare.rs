@@ -5,15 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
 use xtask::services::{Install, Services};
 
 use crate::cargo::{cargo, root, run};
+use crate::scratch::Scratch;
 
 /// File names and contents.
 type QueryData = BTreeMap<String, Vec<u8>>;
@@ -60,8 +59,8 @@ fn committed_folder() -> PathBuf {
 
 /// What the macros say of each query, asked anew.
 fn describe_queries(services: &Services) -> anyhow::Result<QueryData> {
-    let scratch = Scratch::create(services)?;
-    scratch.migrate()?;
+    let scratch = Scratch::create(services, "sqlx_prepare")?;
+    migrate(&scratch)?;
 
     let folder = root().join("target/sqlx");
     if folder.exists() {
@@ -115,86 +114,19 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// A database with the migrations applied and nothing in it, which goes when this is dropped.
-struct Scratch<'a> {
-    services: &'a Services,
-    name: String,
-}
-
-impl<'a> Scratch<'a> {
-    fn create(services: &'a Services) -> anyhow::Result<Self> {
-        let name = format!("sqlx_prepare_{}", std::process::id());
-        let maintenance = maintenance_database(services);
-        let create = format!("drop database if exists {name} with (force);\ncreate database {name};\n");
-        psql(services.psql(&maintenance), &create).context("making a scratch database")?;
-        Ok(Self { services, name })
-    }
-
-    fn url(&self) -> String {
-        self.services.database_url_of(&self.name)
-    }
-
-    /// By psql, and not by the server: that one may only build once the data made here is there.
-    fn migrate(&self) -> anyhow::Result<()> {
-        let folder = root().join("migrations");
-        let mut files: Vec<PathBuf> = fs::read_dir(&folder)
-            .with_context(|| format!("reading {}", folder.display()))?
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()?;
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "sql"));
-        files.sort();
-        for file in files {
-            let sql = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-            let mut command = self.services.psql(&self.name);
-            command.arg("--single-transaction");
-            psql(command, &sql).with_context(|| format!("applying {}", file.display()))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Scratch<'_> {
-    fn drop(&mut self) {
-        let command = self.services.psql(&maintenance_database(self.services));
-        // A private server goes anyway; on another one, a failure leaves a database whose name says what it is.
-        let _ = psql(
-            command,
-            &format!("drop database if exists {} with (force);\n", self.name),
-        );
-    }
-}
-
-/// The database that the URL itself names: one must be connected to some other, to make or drop one.
-fn maintenance_database(services: &Services) -> String {
-    let url = services.database_url();
-    let base = url.split('?').next().unwrap_or(url);
-    base.rsplit('/')
-        .next()
-        .filter(|name| !name.is_empty())
-        .unwrap_or("postgres")
-        .to_owned()
-}
-
-fn psql(mut command: Command, sql: &str) -> anyhow::Result<()> {
-    command.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().with_context(|| {
-        format!(
-            "starting {} (Debian, Ubuntu: apt-get install postgresql-client)",
-            command.get_program().display()
-        )
-    })?;
-    if let Some(mut input) = child.stdin.take() {
-        // Where psql ends early this fails too, and its own words say more.
-        let _ = input.write_all(sql.as_bytes());
-    }
-    let output = child.wait_with_output().context("waiting for psql")?;
-    if !output.status.success() {
-        // Not the words of the command: they hold a password.
-        bail!("psql: {}", String::from_utf8_lossy(&output.stderr).trim());
+/// Applies the migrations. By psql, and not by the server: that one may only build once the data made here is there.
+fn migrate(scratch: &Scratch<'_>) -> anyhow::Result<()> {
+    let folder = root().join("migrations");
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .with_context(|| format!("reading {}", folder.display()))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "sql"));
+    files.sort();
+    for file in files {
+        let sql = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let applied = scratch.psql(&["--single-transaction"], &sql);
+        applied.with_context(|| format!("applying {}", file.display()))?;
     }
     Ok(())
 }

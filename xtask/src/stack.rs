@@ -1,6 +1,6 @@
 //! The processes of the stack: each with its log, started one after the other, stopped in the reverse order.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -142,6 +142,17 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// One stack a folder. The lock goes with this process, however it ends.
+pub(crate) fn lock(folder: &Path, command: &str) -> anyhow::Result<File> {
+    let file = folder.join("lock");
+    let lock = File::create(&file).with_context(|| format!("creating {}", file.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => bail!("`{command}` runs in this folder already"),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("locking {}", file.display())),
     }
 }
 
