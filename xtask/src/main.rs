@@ -7,6 +7,7 @@ mod mutants;
 mod peers;
 mod prepare;
 mod programs;
+mod real_model;
 mod scratch;
 mod signals;
 mod stack;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use real_model::Afterwards;
 use xtask::services::Install;
 
 /// Runs and tests this project.
@@ -79,6 +81,14 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         peers: PathBuf,
     },
+    /// Shows that the stack works with a real, small language model, which is installed in target/real-model
+    RealModel {
+        #[command(flatten)]
+        services: ServiceArguments,
+        /// Leaves the stack running afterwards, until Ctrl-C
+        #[arg(long)]
+        keep: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -104,6 +114,10 @@ fn main() -> ExitCode {
         Task::Mutants { services, filter } => mutants::run_all(services.install(), filter.as_deref()),
         Task::Bench { peers, options } => bench::bench(peers.as_deref(), &options),
         Task::Interop { services, peers } => interop::interop(services.install(), &peers),
+        Task::RealModel { services, keep } => {
+            let afterwards = if keep { Afterwards::Keep } else { Afterwards::Stop };
+            real_model::real_model(services.install(), afterwards)
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

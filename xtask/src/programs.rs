@@ -25,6 +25,8 @@ const INTERRUPT_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Programs {
     folder: PathBuf,
     variables: Vec<(&'static str, String)>,
+    /// Of the person's own environment, what must not reach them.
+    hidden: &'static [&'static str],
 }
 
 impl Programs {
@@ -40,6 +42,7 @@ impl Programs {
         Ok(Self {
             folder: binaries()?,
             variables: Vec::new(),
+            hidden: &[],
         })
     }
 
@@ -48,10 +51,18 @@ impl Programs {
         self.variables.extend(variables);
     }
 
+    /// From now on, none has these of the person's own environment.
+    pub(crate) fn hide(&mut self, variables: &'static [&'static str]) {
+        self.hidden = variables;
+    }
+
     /// One of them, with nothing to read.
     pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.folder.join(program));
         command.args(arguments).current_dir(root()).stdin(Stdio::null());
+        for name in self.hidden {
+            command.env_remove(name);
+        }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
