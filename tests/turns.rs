@@ -8,8 +8,8 @@ use e2e::{
 };
 use scripted_model::{Reply, Script, ScriptedModel};
 use serde_json::{Value, json};
-use std::process::Output;
-use tokio::{process::Command, sync::oneshot, task::JoinSet};
+use std::{process::Output, time::Duration};
+use tokio::{process::Command, sync::oneshot, task::JoinSet, time::sleep};
 
 /// A worker that runs in this process, with the demo model.
 struct Working {
@@ -204,6 +204,29 @@ async fn at_the_door_streams_its_answer_and_leaves_one_row() {
 
     worker.stop().await;
     server.process.kill().await;
+    stage.finish().await;
+}
+
+/// The broker ends the connection of whoever answers to an address that it cannot read; the turns are on another one.
+#[tokio::test]
+async fn under_way_are_not_interrupted_by_a_forged_one() {
+    let stage = Stage::new().await;
+    let script = Script::function(|_| Reply::text("All is well.").after(Duration::from_secs(2)));
+    let (server, worker) = (stage.serve().await, Working::with(&stage, script).await);
+    let (broker, peer) = (&stage.config().broker, stage.peer().await);
+    let (url, queue) = (broker.amqp.reveal().to_owned(), broker.topology.turns_queue.clone());
+    let forge = async {
+        for _ in 0..4 {
+            sleep(Duration::from_millis(300)).await;
+            let properties = RawProperties::default().reply_to(b"amq.rabbitmq.reply-to.!!!!.x");
+            raw::publish(&url, ("", queue.as_bytes()), &properties, b"{}").await;
+        }
+    };
+    let ((answered, answer), ()) = tokio::join!(ask(&stage, "Is all well?", "head"), forge);
+    assert!(answered && answer.contains("All is well."), "{answer}");
+    assert_eq!(peer.dead_turns().await, 4);
+    worker.stop().await;
+    server.stop().await;
     stage.finish().await;
 }
 

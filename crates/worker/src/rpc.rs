@@ -7,6 +7,7 @@
 //! which reply, `turns` takes turns from their queue, `attend` is one of them, `reports` tells the server what happens in it, and
 //! `cancels` knows which are to be stopped.
 
+mod answers;
 mod attend;
 mod cancels;
 mod declare;
@@ -28,6 +29,7 @@ use crate::{
     tasks::spawn,
     turn::TurnRunner,
 };
+use answers::Answers;
 use contract::{
     AgentToolRequest, AgentToolResult, Event,
     envelope::{MAX_PACKET_BYTES, RequestPacket},
@@ -88,6 +90,7 @@ fn parse_address(url: &str) -> Result<AMQPUri, BrokerError> {
 pub struct AgentToolService {
     topology: Arc<Topology>,
     link: Link,
+    answers: Arc<Answers>,
     pending: Arc<Pending>,
     slots: Arc<Semaphore>,
 }
@@ -102,10 +105,12 @@ impl AgentToolService {
         let address = parse_address(url.reveal())?;
         let topology = Arc::new(topology);
         let pending = Arc::new(Pending::default());
+        let answers = Arc::new(Answers::to(address.clone()));
         let link = Link::start(address, topology.clone(), pending.clone());
         Ok(Self {
             topology,
             link,
+            answers,
             pending,
             slots: Arc::new(Semaphore::new(MAX_PENDING_CALLS)),
         })
@@ -121,6 +126,7 @@ impl AgentToolService {
     ) {
         let post = turns::Post {
             link: &self.link,
+            answers: &self.answers,
             topology: &self.topology,
             concurrency,
         };

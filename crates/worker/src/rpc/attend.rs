@@ -4,6 +4,7 @@
 //! knows is delivered again, and then told as interrupted under its new attempt.
 
 use super::{
+    answers::Answers,
     cancels::Cancels,
     link::within,
     outbox::Outbox,
@@ -51,6 +52,7 @@ pub(super) struct Attendant {
     pub(super) runner: Arc<TurnRunner>,
     pub(super) cancels: Arc<Cancels>,
     pub(super) outgoing: Outgoing,
+    pub(super) answers: Arc<Answers>,
     pub(super) topology: Arc<Topology>,
 }
 
@@ -60,9 +62,7 @@ impl Attendant {
         let Ok(answer) = self.answer(&delivery).await else {
             return Attended::Undelivered;
         };
-        if !self.reply(&delivery.properties, &answer).await {
-            return Attended::Undelivered;
-        }
+        self.reply(&delivery.properties, &answer).await;
         let acknowledged = delivery.acker.ack(BasicAckOptions::default());
         match within("take the acknowledgement", acknowledged).await {
             Ok(true) => Attended::Done,
@@ -139,12 +139,12 @@ impl Attendant {
         Reports::of(message, attempt(delivery), self.outgoing.clone(), queue)
     }
 
-    /// Sends the answer to whoever asked. True where nothing more can be done about it.
-    async fn reply(&self, asked: &BasicProperties, answer: &TurnAnswer) -> bool {
-        let Some(address) = asked.reply_to() else { return true };
+    /// Sends the answer to whoever asked for one.
+    async fn reply(&self, asked: &BasicProperties, answer: &TurnAnswer) {
+        let Some(address) = asked.reply_to() else { return };
         let body = serde_json::to_vec(answer).expect("an answer is made of texts and ids");
         let properties = properties::of_answer(asked.correlation_id().clone());
-        self.outgoing.publish(address.as_str(), &body, properties).await
+        self.answers.send(address.as_str(), &body, properties).await;
     }
 }
 

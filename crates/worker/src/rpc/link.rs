@@ -187,14 +187,15 @@ async fn until_told<T>(stopped: &mut watch::Receiver<bool>, something: impl Futu
     }
 }
 
+/// Connects under a name that the broker's operators see.
+pub(super) async fn connect(address: &AMQPUri, name: &'static str) -> Result<Connection, LinkError> {
+    let properties = ConnectionProperties::default().with_connection_name(name.into());
+    let connecting = broker_guard::connect(address.clone(), properties);
+    limited(CONNECT_LIMIT, "answer", connecting).await
+}
+
 async fn open(address: &AMQPUri, topology: &Topology, number: u64) -> Result<(Arc<Session>, Consumer), LinkError> {
-    let properties = ConnectionProperties::default().with_connection_name("worker".into());
-    let connection = limited(
-        CONNECT_LIMIT,
-        "answer",
-        broker_guard::connect(address.clone(), properties),
-    )
-    .await?;
+    let connection = connect(address, "worker").await?;
     if let Err(error) = declare::tools_exchange(&connection, topology).await {
         // It may be there with other properties; then requests still find it.
         tracing::warn!(%error, "the exchange for tool calls is not as it should be");

@@ -19,6 +19,10 @@ impl Outgoing {
         Self(channel)
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        self.0.status().connected()
+    }
+
     pub(super) fn into_channel(self) -> Channel {
         self.0
     }

@@ -7,6 +7,7 @@
 //! always copied to the dead turns with the reason, without its grant.
 
 use super::{
+    answers::Answers,
     attend::{Attendant, Attended},
     cancels::Cancels,
     declare,
@@ -68,6 +69,7 @@ impl Desk {
 #[derive(Clone, Copy)]
 pub(super) struct Post<'a> {
     pub(super) link: &'a Link,
+    pub(super) answers: &'a Arc<Answers>,
     pub(super) topology: &'a Arc<Topology>,
     pub(super) concurrency: u16,
 }
@@ -100,6 +102,7 @@ pub(super) async fn take_turns(
                     runner: runner.clone(),
                     cancels: cancels.clone(),
                     outgoing: desk.outgoing.clone(),
+                    answers: post.answers.clone(),
                     topology: post.topology.clone(),
                 };
                 if let Ended::ToldToStop = attend_all(desk, attendant, &mut shutdown).await {
