@@ -9,6 +9,12 @@ use e2e::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 
 const AUTH: &[(&str, &str)] = &[("AUTH_SECRET", "signs the tokens of these tests only!")];
 
@@ -442,6 +448,25 @@ async fn let_nobody_in_who_only_looks_like_somebody() {
     }
     let (status, _) = scene.head.post("/v1/threads", &json!({"campus": "a\u{0}"})).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    scene.finish().await;
+}
+
+/// Whoever only waits at the door takes a place from nobody for long.
+#[tokio::test]
+async fn keep_no_place_for_who_says_nothing() {
+    let scene = Scene::new().await;
+    let address = scene.server.url.strip_prefix("http://").expect("it is an address");
+    let waits = async |beginning: &[u8]| {
+        let mut stream = TcpStream::connect(address).await.expect("the door is open");
+        stream.write_all(beginning).await.expect("it is sent");
+        let mut rest = Vec::new();
+        // the end, with or without a word
+        let _ = timeout(Duration::from_secs(25), stream.read_to_end(&mut rest))
+            .await
+            .expect("it is shut");
+    };
+    tokio::join!(waits(b""), waits(b"GET /healthz HTTP/1.1\r\nhost: x\r\n"));
+    assert_eq!(scene.head.get("/v1/threads").await.0, StatusCode::OK);
     scene.finish().await;
 }
 

@@ -89,6 +89,8 @@ const HOMES: &[(&str, &str, &str)] = &[
     ("crates/server/src", "lapin", "rpc"),
     ("crates/server/src", "broker_guard", "rpc"),
     ("crates/server/src", "axum", "http"),
+    ("crates/server/src", "hyper", "http"),
+    ("crates/server/src", "hyper_util", "http"),
     ("crates/worker/src", "lapin", "rpc"),
     ("crates/worker/src", "broker_guard", "rpc"),
     ("crates/worker/src", "async_openai", "model"),

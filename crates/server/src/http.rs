@@ -4,6 +4,7 @@
 
 pub(crate) mod auth;
 pub(crate) mod client;
+mod connections;
 mod conversations;
 mod events;
 mod problem;
@@ -19,15 +20,16 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
+use tower_http::timeout::TimeoutLayer;
 
 /// The largest body of a request. A message has at most 20,000 characters.
 const MAX_BODY_BYTES: usize = 256 * 1024;
 /// How long the answer about readiness may take.
 const READY_LIMIT: Duration = Duration::from_secs(3);
-/// How long requests under way are given once the process was asked to stop.
-const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+/// How long a request may take to be read and to be answered; events come after the answer has begun.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// What every request needs.
 pub(crate) struct Door {
@@ -40,26 +42,8 @@ pub(crate) struct Door {
 }
 
 /// Serves until `shutdown` resolves.
-///
-/// # Errors
-///
-/// When the listener fails.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    door: Arc<Door>,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let mut stopping = door.stopping.clone();
-    let serving = axum::serve(listener, router(Arc::clone(&door))).with_graceful_shutdown(shutdown);
-    let ended = tokio::select! {
-        ended = serving => ended,
-        () = async {
-            // an error is the end of whoever would tell
-            let _ = stopping.wait_for(|stopping| *stopping).await;
-            tokio::time::sleep(DRAIN_LIMIT).await;
-        } => Ok(()),
-    };
-    ended
+pub(crate) async fn serve(listener: TcpListener, door: Arc<Door>, shutdown: impl Future<Output = ()>) {
+    connections::serve(listener, router(door), shutdown).await;
 }
 
 fn router(door: Arc<Door>) -> Router {
@@ -81,6 +65,10 @@ fn router(door: Arc<Door>) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "This cannot be done here.")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::REQUEST_TIMEOUT,
+            ANSWER_LIMIT,
+        ))
         .with_state(door)
 }
 
