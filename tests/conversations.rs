@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 const AUTH: &[(&str, &str)] = &[("AUTH_SECRET", "signs the tokens of these tests only!")];
@@ -467,6 +467,70 @@ async fn keep_no_place_for_who_says_nothing() {
     };
     tokio::join!(waits(b""), waits(b"GET /healthz HTTP/1.1\r\nhost: x\r\n"));
     assert_eq!(scene.head.get("/v1/threads").await.0, StatusCode::OK);
+    scene.finish().await;
+}
+
+/// Whoever may not come in to one school any more still works in the other.
+#[tokio::test]
+async fn of_somebody_in_two_schools_are_those_of_each() {
+    let scene = Scene::new().await;
+    let second_job = format!(
+        "INSERT INTO staff (school_id, user_id) SELECT '{}', user_id FROM staff WHERE id = '{}'",
+        RIVERSIDE.id(),
+        HILLTOP.staff("class.teacher"),
+    );
+    scene.stage.arrange(&second_job).await;
+    let teacher = scene.server.person(&scene.stage, &HILLTOP.email("class.teacher")).await;
+    let (status, problem) = teacher.post("/v1/threads", &json!({})).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+    let here = teacher.thread(&json!({"school": HILLTOP.slug})).await;
+    let there = teacher.thread(&json!({"school": RIVERSIDE.slug})).await;
+    let leave = format!(
+        "UPDATE staff SET active = false WHERE id = '{}'",
+        HILLTOP.staff("class.teacher")
+    );
+    scene.stage.arrange(&leave).await;
+    assert_eq!(teacher.get(&format!("/v1/threads/{there}")).await.0, StatusCode::OK);
+    let turn = teacher.turn(&there, "Still here").await;
+    assert_eq!(scene.worker.take_turn().await.turn_id.to_string(), turn);
+    assert_eq!(
+        teacher.get(&format!("/v1/threads/{here}")).await.0,
+        StatusCode::FORBIDDEN
+    );
+    scene.finish().await;
+}
+
+/// A database that is busy for longer than a statement may take loses no report.
+#[tokio::test]
+async fn wait_for_a_database_that_is_busy() {
+    let scene = Scene::new().await;
+    let thread = scene.head.thread(&json!({})).await;
+    let turn = scene.turn(&thread, "Wait.").await;
+    let mut owner = scene.stage.owner().await;
+    let lock = "BEGIN; LOCK TABLE turn_events IN ACCESS EXCLUSIVE MODE";
+    sqlx::raw_sql(lock).execute(&mut owner).await.unwrap();
+    scene
+        .worker
+        .report(&report(&turn, 1, 1, vec![text("a"), answer("a")]))
+        .await;
+    // a statement of the server's is stopped after ten seconds, and then tried again
+    let waiting = "SELECT coalesce(max(extract(epoch FROM xact_start) * 1000), 0)::bigint FROM pg_stat_activity
+                    WHERE datname = current_database() AND usename = 'school_app' AND wait_event_type = 'Lock'";
+    let changes = async |before: i64| loop {
+        let now = scene.stage.count(waiting).await;
+        if now > before {
+            return now;
+        }
+        sleep(Duration::from_millis(100)).await;
+    };
+    let first = timeout(Duration::from_secs(30), changes(0)).await.expect("it waits");
+    timeout(Duration::from_secs(30), changes(first))
+        .await
+        .expect("it tries again");
+    sqlx::raw_sql("ROLLBACK").execute(&mut owner).await.unwrap();
+    let events = scene.head.follow(&turn.turn_id.to_string(), None).await.all().await;
+    assert_eq!(kinds(&events), ["text", "ended"]);
+    scene.worker.until_dead_reports(0).await;
     scene.finish().await;
 }
 
