@@ -102,6 +102,15 @@ pub fn build_agent_map(mode: AgentRunModeName) -> Vec<AgentMapEntry> {
     std::iter::once(rover).chain(specialists).collect()
 }
 
+/// The agents that a caller is offered in a run mode: the supervisor, and the specialists of the caller's hats.
+#[must_use]
+pub fn offered_agents(mode: AgentRunModeName, capabilities: AgentCapabilities) -> Vec<AgentMapEntry> {
+    let eligible = eligible_agent_roles(capabilities);
+    let mut map = build_agent_map(mode);
+    map.retain(|agent| agent.role.is_none_or(|role| eligible.contains(&role)));
+    map
+}
+
 /// The part of a map that mentions every word of a query, in an agent's or a tool's name or description. An agent that is
 /// mentioned itself keeps all of its tools.
 #[must_use]

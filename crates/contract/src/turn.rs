@@ -9,6 +9,10 @@ use uuid::Uuid;
 /// How often a turn is delivered before it is dead. Only the first delivery is run; the others are answered, which can fail as well.
 pub const TURN_DELIVERY_LIMIT: i32 = 3;
 
+/// What a person reads whose turn was begun, and came to no end.
+pub const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; \
+                                    please check before you ask for it again.";
+
 /// The most of a report, in events: what gathers while one is on its way goes into the next.
 pub const MAX_REPORTED_EVENTS: usize = 64;
 /// How often a report is delivered before it is dead: a server that ends with it must not do so for ever.

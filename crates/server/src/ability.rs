@@ -161,7 +161,7 @@ impl Topics {
 }
 
 /// What a caller may do. Made only inside a tenant frame.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Ability {
     rules: Vec<Rule>,
     topics: Topics,
@@ -332,12 +332,6 @@ impl Asked {
         let judge = Arc::new(make()?);
         asked.push((question, Arc::clone(&judge)));
         Ok(judge)
-    }
-}
-
-impl Clone for Asked {
-    fn clone(&self) -> Self {
-        Self::new()
     }
 }
 

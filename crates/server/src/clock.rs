@@ -16,6 +16,11 @@ pub(crate) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The moment that is `wait` from now, in milliseconds since 1970.
+pub(crate) fn deadline_in(wait: Duration) -> i64 {
+    now_ms().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+}
+
 /// What is left until a moment in milliseconds since 1970; `None` once it has come.
 pub(crate) fn left_until(deadline_ms: i64) -> Option<Duration> {
     u64::try_from(deadline_ms.saturating_sub(now_ms()))

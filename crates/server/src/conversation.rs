@@ -26,7 +26,7 @@ use crate::{
 };
 use chrono::DateTime;
 use contract::{
-    agent_map::{AgentMapEntry, build_agent_map, eligible_agent_roles, search},
+    agent_map::{AgentMapEntry, offered_agents, search},
     turn::TurnMessage,
 };
 use serde::Serialize;
@@ -237,7 +237,7 @@ impl Conversations {
         entered.tx.rollback().await?;
         let wanted = wanted(person, Some(school), thread.campus_id.map(|campus| campus.to_string()));
         let minted = dispatch::mint(&self.database, &self.grants, wanted).await?;
-        let deadline_ms = clock::now_ms() + i64::try_from(TURN_LIMIT.as_millis()).unwrap_or(i64::MAX);
+        let deadline_ms = clock::deadline_in(TURN_LIMIT);
         let tenant = Tenant::School(school_id);
         let mut tx = self
             .database
@@ -339,11 +339,8 @@ impl Conversations {
         query: &str,
     ) -> Result<Vec<AgentMapEntry>, ConversationError> {
         let minted = dispatch::mint(&self.database, &self.grants, wanted(person, school, campus)).await?;
-        let eligible = eligible_agent_roles(minted.context.capabilities);
-        let offered = build_agent_map(minted.context.run_mode.name())
-            .into_iter()
-            .filter(|agent| agent.role.is_none_or(|role| eligible.contains(&role)));
-        Ok(search(offered.collect(), query))
+        let offered = offered_agents(minted.context.run_mode.name(), minted.context.capabilities);
+        Ok(search(offered, query))
     }
 
     /// The schools, by slug, in which an account works.

@@ -158,13 +158,12 @@ async fn prepare(database: &Database, grants: &GrantKey, wanted: Wanted) -> Resu
     let identity = identity_from_user_details(&details);
     let scope = run_mode.call_scope();
     let turn_id = Uuid::now_v7();
-    let lasts = i64::try_from(wanted.lasts.as_millis()).unwrap_or(i64::MAX);
     let grant = grants.mint(&TurnGrant {
         identity: identity.clone(),
         scope,
         turn_id,
         door: wanted.door,
-        expires_at_ms: clock::now_ms().saturating_add(lasts),
+        expires_at_ms: clock::deadline_in(wanted.lasts),
     })?;
     let caller = grants.admit(identity, scope, Some(&grant)).map_err(ToolError::from)?;
     Ok(Prepared {

@@ -222,7 +222,7 @@ impl Server {
         };
         let patience = handler.tool.definition.deadline();
         // a later deadline than the tool's own is no licence to hold a connection
-        let latest_ms = clock::now_ms() + millis(patience);
+        let latest_ms = clock::deadline_in(patience);
         let deadline_ms = request.deadline_ms.map_or(latest_ms, |asked| asked.min(latest_ms));
         if clock::left_until(deadline_ms).is_none() {
             return Ok(AgentToolResult::error(ToolError::Expired.to_string()));
@@ -281,10 +281,6 @@ impl Server {
 async fn in_time<T>(deadline_ms: i64, wait: impl Future<Output = T>) -> Result<T, ToolError> {
     let left = clock::left_until(deadline_ms).ok_or(ToolError::Expired)?;
     timeout(left, wait).await.map_err(|_| ToolError::Expired)
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// An ack after the channel broke is `Ok(false)`; the message comes again then, and finds its key.

@@ -9,7 +9,7 @@ use crate::{
 use chrono_tz::Tz;
 use contract::{
     AgentRunMode, AgentRuntimeContext, AgentToolResult,
-    agent_map::{AgentMapEntry, build_agent_map, eligible_agent_roles, search},
+    agent_map::{offered_agents, search},
     context::PermissionSnapshot,
 };
 use serde::Deserialize;
@@ -104,11 +104,7 @@ fn current_time(context: &AgentRuntimeContext) -> AgentToolResult {
 
 /// What this caller is offered: the supervisor, the eligible specialists, and the tools of the run mode.
 fn agent_map(context: &AgentRuntimeContext, permissions: &[PermissionSnapshot], query: &str) -> AgentToolResult {
-    let eligible = eligible_agent_roles(context.capabilities);
-    let offered: Vec<AgentMapEntry> = build_agent_map(context.run_mode.name())
-        .into_iter()
-        .filter(|agent| agent.role.is_none_or(|role| eligible.contains(&role)))
-        .collect();
+    let offered = offered_agents(context.run_mode.name(), context.capabilities);
     let permissions: Vec<String> = permissions.iter().map(permission_text).collect();
     let data = json!({"agents": search(offered, query), "permissions": permissions});
     let place = match &context.run_mode {

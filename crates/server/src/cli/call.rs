@@ -49,7 +49,7 @@ pub(super) async fn call(config: Config, asked: Asked) -> anyhow::Result<ExitCod
             scope: minted.scope,
             turn_id,
             door: Door::Operator,
-            expires_at_ms: clock::now_ms() + i64::try_from(CALL_GRANT.as_millis())?,
+            expires_at_ms: clock::deadline_in(CALL_GRANT),
         })?;
         (minted.turn_id, call_id) = (turn_id, key);
     }
@@ -89,7 +89,7 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
         context: minted.context,
         history: ThreadHistory::default(),
         message,
-        deadline_ms: clock::now_ms() + i64::try_from(TURN_LIMIT.as_millis())?,
+        deadline_ms: clock::deadline_in(TURN_LIMIT),
         reported: false,
     };
     let mut client = Client::connect(&config.broker).await?;

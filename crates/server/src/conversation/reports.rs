@@ -1,11 +1,11 @@
 //! What becomes of a turn: what its workers report, its cancellation, and its end where they report none.
 
-use super::{ConversationError, Conversations, LIMIT, Person, Place};
+use super::{ConversationError, Conversations, Followed, LIMIT, Person, Place};
 use crate::{
     db::{DbError, Tenant, conversation as rows},
     dispatch::DispatchError,
 };
-use contract::turn::{MAX_REPORTED_EVENTS, TurnEvent, TurnMessage, TurnOutcome, TurnReport};
+use contract::turn::{INTERRUPTED_TEXT, MAX_REPORTED_EVENTS, TurnEvent, TurnOutcome, TurnReport};
 use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
@@ -14,9 +14,6 @@ use uuid::Uuid;
 const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 /// The most attempts that workers report of. A turn is delivered a few times; the server's own end of it comes after all of them.
 const MAX_ATTEMPTS: i32 = 100;
-/// What a person reads whose turn nobody ended.
-const GIVEN_UP_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; please \
-                             check before you ask for it again.";
 /// What a person reads who stopped a turn that nobody had begun with, as far as was known.
 const STOPPED_TEXT: &str = "Stopped before anything was done, as far as is known. If it had just begun, some of what you asked for may \
                             have been done.";
@@ -58,12 +55,9 @@ impl Conversations {
     /// # Errors
     ///
     /// When the database fails; the turn is then given up once its time is over.
-    pub async fn give_up(&self, message: &TurnMessage) -> Result<(), ConversationError> {
-        if let Some(school) = message.context.user_details.school_id {
-            let outcome = TurnOutcome::Error(NOT_SENT_TEXT.to_owned());
-            self.end_by_ourselves(school, message.turn_id, outcome).await?;
-        }
-        Ok(())
+    pub async fn give_up(&self, turn: &Followed) -> Result<(), ConversationError> {
+        let outcome = TurnOutcome::Error(NOT_SENT_TEXT.to_owned());
+        self.end_by_ourselves(turn.school, turn.turn, outcome).await
     }
 
     /// Takes what a worker reports. A report that comes again changes nothing.
@@ -144,7 +138,7 @@ impl Conversations {
     pub async fn end_overdue(&self) -> Result<Vec<Uuid>, ConversationError> {
         let mut given_up = Vec::new();
         for (school, turn) in rows::overdue(&self.database, GIVE_UP_AFTER).await? {
-            let outcome = TurnOutcome::Error(GIVEN_UP_TEXT.to_owned());
+            let outcome = TurnOutcome::Error(INTERRUPTED_TEXT.to_owned());
             match self.end_by_ourselves(school, turn, outcome).await {
                 Ok(()) => given_up.push(turn),
                 // the others are to end all the same

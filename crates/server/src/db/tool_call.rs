@@ -4,10 +4,11 @@
 //! anybody sees is of a write that is done.
 
 use super::{DbResult, Tenant};
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Json};
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A call's key, with what it is used for beside the entry's event and actor.
@@ -52,8 +53,11 @@ pub(super) async fn check(connection: &mut PgConnection) -> DbResult<()> {
 /// comes first, so that the other sees what its last holder did.
 pub(super) fn take_key(tenant: Tenant, key: &str) -> String {
     let lock = lock_of(tenant, key);
-    // hexadecimal digits only: a key is whatever a caller says
-    let key = format!("convert_from(decode('{}', 'hex'), 'UTF8')", hex(key.as_bytes()));
+    // no character of it can end the text: a key is whatever a caller says
+    let key = format!(
+        "convert_from(decode('{}', 'base64'), 'UTF8')",
+        BASE64_STANDARD.encode(key)
+    );
     match tenant {
         Tenant::School(school) => {
             format!("SELECT pg_advisory_xact_lock({lock}); EXECUTE earlier_call ('{school}', {key})")
@@ -71,16 +75,6 @@ fn lock_of(tenant: Tenant, key: &str) -> i64 {
     digest.update(key.as_bytes());
     let digest = digest.finalize();
     digest.first_chunk().map_or(0, |&first| i64::from_be_bytes(first))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // writing to a String does not fail
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 /// Reads what [`take_key`] found; none where nothing was done under the key.

@@ -119,11 +119,11 @@ async fn begin(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let news = door.hub.follow();
-    let (turn, followed) = store_and_send(Arc::clone(door), person.clone(), thread, message).await?;
+    let followed = store_and_send(Arc::clone(door), person.clone(), thread, message).await?;
     let begun = Begun {
-        id: turn,
+        id: followed.turn,
         thread,
-        events: format!("/v1/turns/{turn}/events"),
+        events: format!("/v1/turns/{}/events", followed.turn),
     };
     let at = [(LOCATION, begun.events.clone())];
     Ok(if events::is_wanted(headers) {
@@ -139,21 +139,15 @@ async fn begin(
     clippy::disallowed_methods,
     reason = "it is awaited here, by whoever has not hung up; its panics are reported as failures"
 )]
-async fn store_and_send(
-    door: Arc<Door>,
-    person: Person,
-    thread: Uuid,
-    message: Message,
-) -> Result<(Uuid, Followed), Problem> {
+async fn store_and_send(door: Arc<Door>, person: Person, thread: Uuid, message: Message) -> Result<Followed, Problem> {
     let sending = tokio::spawn(async move {
         let (message, followed) = door.conversations.begin_turn(&person, thread, message).await?;
-        let turn = message.turn_id;
         if let Err(error) = door.turns.send(&message).await {
-            door.conversations.give_up(&message).await?;
-            door.hub.stored(turn);
+            door.conversations.give_up(&followed).await?;
+            door.hub.stored(followed.turn);
             return Err(error.into());
         }
-        Ok((turn, followed))
+        Ok(followed)
     });
     sending.await.unwrap_or_else(|error| {
         tracing::error!(%error, "a turn could not be begun");

@@ -15,8 +15,8 @@ use contract::{
 };
 use futures_util::StreamExt;
 use lapin::{
-    BasicProperties, Channel, Confirmation, Consumer,
-    options::{BasicConsumeOptions, BasicPublishOptions},
+    BasicProperties, Channel, Consumer,
+    options::BasicConsumeOptions,
     types::{AMQPValue, FieldTable, ShortString},
 };
 use serde::de::DeserializeOwned;
@@ -68,7 +68,7 @@ impl Client {
         let correlation = Uuid::new_v4().to_string();
         let mut headers = FieldTable::default();
         headers.insert(GRANT_HEADER.into(), AMQPValue::LongString(call.grant.into()));
-        let deadline = clock::now_ms().saturating_add(super::millis(call.patience));
+        let deadline = clock::deadline_in(call.patience);
         headers.insert(DEADLINE_HEADER.into(), AMQPValue::LongLongInt(deadline));
         let event = call.event.as_str();
         let properties = properties(&correlation)
@@ -112,18 +112,7 @@ impl Client {
         if self.link.is_blocked() {
             return Err(RpcError::Refused);
         }
-        let options = BasicPublishOptions {
-            mandatory: true,
-            ..BasicPublishOptions::default()
-        };
-        let publishing = self
-            .channel
-            .basic_publish(exchange.into(), routing_key.into(), options, &body, properties);
-        match connection::within(async { publishing.await?.await }).await? {
-            Confirmation::Ack(None) | Confirmation::NotRequested => Ok(()),
-            Confirmation::Ack(Some(_)) => Err(RpcError::Unroutable(routing_key.to_owned())),
-            Confirmation::Nack(_) => Err(RpcError::Refused),
-        }
+        connection::publish(&self.channel, (exchange, routing_key), &body, properties).await
     }
 
     async fn reply<T: DeserializeOwned>(&mut self, correlation: &str, patience: Duration) -> Result<T, RpcError> {

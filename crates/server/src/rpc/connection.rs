@@ -2,8 +2,8 @@
 
 use super::RpcError;
 use lapin::{
-    Channel, Connection, ConnectionProperties,
-    options::{BasicQosOptions, ConfirmSelectOptions},
+    BasicProperties, Channel, Confirmation, Connection, ConnectionProperties,
+    options::{BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions},
     types::ShortString,
 };
 use std::{future::Future, time::Duration};
@@ -55,6 +55,29 @@ impl Link {
         if let Err(error) = within(self.connection.close(200, "bye".into())).await {
             tracing::debug!(%error, "the connection was not closed in order");
         }
+    }
+}
+
+/// Publishes something that somebody must take, and waits until the broker has stored it.
+///
+/// # Errors
+///
+/// [`RpcError::Unroutable`] and [`RpcError::Refused`] where the broker has not got it. After any other error nobody knows.
+pub(super) async fn publish(
+    channel: &Channel,
+    (exchange, routing_key): (&str, &str),
+    body: &[u8],
+    properties: BasicProperties,
+) -> Result<(), RpcError> {
+    let options = BasicPublishOptions {
+        mandatory: true,
+        ..BasicPublishOptions::default()
+    };
+    let publishing = channel.basic_publish(exchange.into(), routing_key.into(), options, body, properties);
+    match within(async { publishing.await?.await }).await? {
+        Confirmation::Ack(None) | Confirmation::NotRequested => Ok(()),
+        Confirmation::Ack(Some(_)) => Err(RpcError::Unroutable(routing_key.to_owned())),
+        Confirmation::Nack(_) => Err(RpcError::Refused),
     }
 }
 

@@ -18,7 +18,7 @@ use contract::{
 };
 use futures_util::StreamExt;
 use lapin::{
-    BasicProperties, Channel, Confirmation, Consumer,
+    Channel, Confirmation, Consumer,
     message::Delivery,
     options::{BasicAckOptions, BasicConsumeOptions, BasicPublishOptions},
     types::{AMQPValue, FieldTable},
@@ -209,11 +209,4 @@ async fn bury(dead: &Dead, delivery: &Delivery, reason: &'static str) -> Result<
         Confirmation::Ack(_) | Confirmation::NotRequested => Ok(()),
         Confirmation::Nack(_) => Err(RpcError::Refused),
     }
-}
-
-/// Properties of a message of ours that must survive the broker.
-pub(super) fn lasting() -> BasicProperties {
-    BasicProperties::default()
-        .with_content_type("application/json".into())
-        .with_delivery_mode(2)
 }

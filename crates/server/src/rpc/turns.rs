@@ -3,12 +3,11 @@
 use super::{
     RpcError,
     connection::{self, Link},
-    reports::lasting,
     topology,
 };
 use crate::config::BrokerConfig;
 use contract::turn::{CancelTurn, TurnMessage};
-use lapin::{BasicProperties, Channel, Confirmation, options::BasicPublishOptions};
+use lapin::{BasicProperties, Channel};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
@@ -41,7 +40,7 @@ impl TurnSender {
     pub(crate) async fn cancel(&self, cancelled: &CancelTurn) -> Result<(), RpcError> {
         let exchange = &self.config.topology.cancel_exchange;
         match self.publish(exchange, "", cancelled, lasting()).await {
-            // no worker is there: none can have the turn, and its time will end it
+            // no worker is there; one that begins with the turn later is told when it reports that
             Err(RpcError::Unroutable(_)) => Ok(()),
             sent => sent,
         }
@@ -61,27 +60,12 @@ impl TurnSender {
     ) -> Result<(), RpcError> {
         let body = serde_json::to_vec(body).map_err(|error| RpcError::Unreadable(error.to_string()))?;
         let channel = self.channel().await?;
-        let options = BasicPublishOptions {
-            mandatory: true,
-            ..BasicPublishOptions::default()
-        };
-        let publishing = async {
-            channel
-                .basic_publish(exchange.into(), routing_key.into(), options, &body, properties)
-                .await?
-                .await
-        };
-        let confirmed = match connection::within(publishing).await {
-            Ok(confirmed) => confirmed,
-            Err(error) => {
+        match connection::publish(&channel, (exchange, routing_key), &body, properties).await {
+            Err(error @ (RpcError::Broker(_) | RpcError::Timeout(_))) => {
                 tracing::warn!(%error, "whether the broker took a message is not known");
-                return Ok(());
+                Ok(())
             }
-        };
-        match confirmed {
-            Confirmation::Ack(None) | Confirmation::NotRequested => Ok(()),
-            Confirmation::Ack(Some(_)) => Err(RpcError::Unroutable(routing_key.to_owned())),
-            Confirmation::Nack(_) => Err(RpcError::Refused),
+            published => published,
         }
     }
 
@@ -111,4 +95,11 @@ impl TurnSender {
             link.close().await;
         }
     }
+}
+
+/// Properties of a message that must survive the broker.
+fn lasting() -> BasicProperties {
+    BasicProperties::default()
+        .with_content_type("application/json".into())
+        .with_delivery_mode(2)
 }

@@ -18,7 +18,7 @@ use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::MAX_PACKET_BYTES,
     topology::Topology,
-    turn::{TurnAnswer, TurnEvent, TurnMessage, TurnOutcome},
+    turn::{INTERRUPTED_TEXT, TurnAnswer, TurnEvent, TurnMessage, TurnOutcome},
 };
 use futures_util::FutureExt as _;
 use lapin::{BasicProperties, message::Delivery, options::BasicAckOptions};
@@ -28,9 +28,6 @@ use uuid::Uuid;
 
 /// What a person reads when their message could not be read here.
 const UNREADABLE_TEXT: &str = "Your message could not be processed. Please tell whoever runs the system.";
-/// What a person reads whose turn was begun before, by a worker that did not come to its end.
-const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; \
-                                please check before you ask for it again.";
 /// What a person reads after a fault of ours.
 const FAULT_TEXT: &str = "Something went wrong while working on your message. Some of what you asked for may have been done; \
                           please check before you repeat it.";

@@ -52,8 +52,10 @@ impl Keys {
         match self {
             Self::Secret(key) => (header.alg == Algorithm::HS256).then(|| (key.clone(), Algorithm::HS256)),
             Self::Published(published) => {
-                let is_taken = matches!(header.alg, Algorithm::RS256 | Algorithm::ES256);
-                let key = published.key(header.kid.as_deref()?, is_taken).await?;
+                if !matches!(header.alg, Algorithm::RS256 | Algorithm::ES256) {
+                    return None;
+                }
+                let key = published.key(header.kid.as_deref()?).await?;
                 Some((key, header.alg))
             }
         }
@@ -61,10 +63,7 @@ impl Keys {
 }
 
 impl Published {
-    async fn key(&self, kid: &str, is_taken: bool) -> Option<DecodingKey> {
-        if !is_taken {
-            return None;
-        }
+    async fn key(&self, kid: &str) -> Option<DecodingKey> {
         let mut read = self.read.lock().await;
         let age = read.as_ref().map(|(at, _)| at.elapsed());
         let is_known = read.as_ref().is_some_and(|(_, set)| set.find(kid).is_some());
