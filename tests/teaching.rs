@@ -46,7 +46,7 @@ async fn shows_a_roster_to_its_class_teacher_and_the_director_of_its_campus() {
         ("lakeside.teacher", s1_lake, "one's own on the other campus"),
     ] {
         let page = data(roster(&stage, who, seen).await);
-        assert_eq!(page["rows"].as_array().unwrap().len(), 12, "{who}: {what}");
+        assert_eq!(page["rows"].as_array().unwrap().len(), 36, "{who}: {what}");
     }
     for (who, hidden, why) in [
         ("class.teacher", s1_east, "another's"),

@@ -1,6 +1,6 @@
 //! What the seeded schools hold, by name, and the arguments that a tool's example stands for.
 
-use contract::{RpcTool, tool::Placement};
+use contract::{RpcTool, ToolRole, tool::Placement};
 use serde_json::Value;
 use server::db::seed::id;
 use uuid::Uuid;
@@ -18,6 +18,14 @@ pub struct School {
     pub department: &'static str,
     /// The stream of the seeded class teacher, on the first campus, this year.
     pub stream: &'static str,
+    /// Another stream on the first campus, this year.
+    pub other_stream: &'static str,
+    /// The code of the subject that the seeded subject teacher teaches to the first of these streams.
+    pub subject: &'static str,
+    /// A class, by its name.
+    pub class: &'static str,
+    /// The admission number of a student of the first of these streams.
+    pub student: &'static str,
     /// Somebody without power, on the first campus.
     pub colleague: &'static str,
 }
@@ -29,6 +37,10 @@ pub const HILLTOP: School = School {
     second_campus: "lakeside",
     department: "Sciences",
     stream: "S2 East",
+    other_stream: "S2 West",
+    subject: "CHE",
+    class: "Senior 3",
+    student: "HA-0040",
     colleague: "newcomer",
 };
 /// The same school, seen from its other campus.
@@ -36,6 +48,9 @@ pub const HILLTOP_LAKESIDE: School = School {
     first_campus: "lakeside",
     second_campus: "main",
     stream: "S1 Lake",
+    other_stream: "S2 Lake",
+    subject: "PHY",
+    student: "HA-0110",
     colleague: "lakeside.teacher",
     ..HILLTOP
 };
@@ -46,6 +61,10 @@ pub const RIVERSIDE: School = School {
     second_campus: "south",
     department: "Computing",
     stream: "2 Blue",
+    other_stream: "2 Copper",
+    subject: "CMP",
+    class: "Form 3",
+    student: "RC-0040",
     colleague: "newcomer",
 };
 
@@ -83,15 +102,24 @@ impl School {
     /// The stream of the seeded class teacher.
     #[must_use]
     pub fn stream_id(&self) -> Uuid {
-        id(&[self.slug, "stream", self.first_campus, "current", self.stream])
+        self.current("stream", self.stream)
     }
 
-    /// The address of the seeded person who may use a tool.
+    /// What belongs to the current year of the first campus, by its kind and name.
+    fn current(&self, kind: &str, name: &str) -> Uuid {
+        id(&[self.slug, kind, self.first_campus, "current", name])
+    }
+
+    /// The address of the seeded person who may use a tool: of a specialist's, whoever has the first role that it names.
     #[must_use]
     pub fn user_of(&self, tool: &RpcTool) -> String {
         self.email(match tool.definition.placement {
             Placement::Supervisor | Placement::Shared => "admin",
-            Placement::Roles(_) => "class.teacher",
+            Placement::Roles(roles) => match roles.as_slice().first() {
+                Some(ToolRole::ClassTeacher) | None => "class.teacher",
+                Some(ToolRole::SubjectTeacher) => "subject.teacher",
+                Some(ToolRole::Dos) => "dos",
+            },
         })
     }
 
@@ -126,6 +154,10 @@ impl School {
             "{department}" => Some(self.department_id()),
             "{staff}" => Some(self.staff(self.colleague)),
             "{stream}" => Some(self.stream_id()),
+            "{other_stream}" => Some(self.current("stream", self.other_stream)),
+            "{subject}" => Some(id(&[self.slug, "subject", self.subject])),
+            "{class}" => Some(id(&[self.slug, "class", self.class])),
+            "{student}" => Some(id(&[self.slug, "student", self.student])),
             other => {
                 assert!(!other.starts_with('{'), "{other} is no row that a fixture has");
                 None

@@ -16,6 +16,7 @@ pub mod migrate;
 pub(crate) mod news;
 pub(crate) mod operator;
 mod pool;
+pub(crate) mod relationship;
 pub(crate) mod school;
 pub mod seed;
 pub(crate) mod staff;

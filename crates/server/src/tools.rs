@@ -7,6 +7,7 @@ mod audit;
 mod campus;
 mod department;
 pub(crate) mod page;
+mod relationship;
 mod school;
 mod staff;
 mod teaching;

@@ -99,6 +99,8 @@ pub(super) struct Class {
     pub(super) name: &'static str,
     pub(super) level: i32,
     pub(super) description: &'static str,
+    /// The codes of the subjects that it takes.
+    pub(super) subjects: &'static [&'static str],
 }
 
 pub(super) struct Stream {
@@ -139,7 +141,7 @@ pub(super) enum Students {
 }
 
 /// How many students a stream has.
-pub(super) const STREAM_SIZE: usize = 12;
+pub(super) const STREAM_SIZE: usize = 36;
 
 pub(super) struct Role {
     pub(super) name: &'static str,

@@ -14,7 +14,8 @@ pub(super) struct Loader<'a> {
     pub(super) conn: &'a mut PgConnection,
     pub(super) school: &'static School,
     pub(super) school_id: Uuid,
-    /// The calendar year that is current where the school is.
+    /// The calendar year of the current school year: a year's terms begin in January or February, and until March the school lives
+    /// with what the year before left.
     pub(super) year: i32,
 }
 
@@ -23,7 +24,7 @@ impl<'a> Loader<'a> {
     pub(super) async fn open(conn: &'a mut PgConnection, school: &'static School) -> Result<Self, sqlx::Error> {
         let school_id = id(&[school.slug]);
         let year = sqlx::query_scalar(
-            "select extract(year from now() at time zone $2)::int from set_config('app.school_id', $1::text, true)",
+            "select extract(year from (now() at time zone $2) - interval '2 months')::int from set_config('app.school_id', $1::text, true)",
         )
         .bind(school_id.to_string())
         .bind(school.time_zone)

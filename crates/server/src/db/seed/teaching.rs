@@ -30,6 +30,7 @@ impl Loader<'_> {
         self.terms().await?;
         self.subjects().await?;
         self.classes().await?;
+        self.class_subjects().await?;
         self.streams().await?;
         self.teachers().await?;
         self.directors_of_studies().await?;
@@ -147,6 +148,24 @@ impl Loader<'_> {
         .bind(column(rows, |row| row.name))
         .bind(column(rows, |row| row.level))
         .bind(column(rows, |row| row.description))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn class_subjects(&mut self) -> Result<(), sqlx::Error> {
+        let classes = self.school.classes.iter();
+        let rows: Vec<_> = classes
+            .flat_map(|class| class.subjects.iter().map(move |code| (class.name, *code)))
+            .collect();
+        sqlx::query(
+            "insert into class_subjects (school_id, id, class_id, subject_id)
+             select $1, * from unnest($2::uuid[], $3::uuid[], $4::uuid[])",
+        )
+        .bind(self.school_id)
+        .bind(column(&rows, |(class, code)| self.id(&["class-subject", class, code])))
+        .bind(column(&rows, |(class, _)| self.id(&["class", class])))
+        .bind(column(&rows, |(_, code)| self.id(&["subject", code])))
         .execute(&mut *self.conn)
         .await?;
         Ok(())

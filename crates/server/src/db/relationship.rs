@@ -1,0 +1,230 @@
+//! Relationships, each proven by the statement that finds it and by nothing else, always about the actor of the call.
+//!
+//! A proof carries what it is about, and a statement about a stream's students or marks takes the proof in place of ids: there is
+//! no way to ask about a stream that was not proven. What a proof says holds for the transaction that it was found in.
+
+use super::{DbResult, Tx};
+use crate::{ability::CampusRule, standing::Actor};
+use uuid::Uuid;
+
+/// A stream of the year that its campus is in. That it was found says nothing about who may know it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CurrentStream {
+    school_id: Uuid,
+    id: Uuid,
+    campus_id: Uuid,
+    campus_academic_year_id: Uuid,
+}
+
+impl CurrentStream {
+    /// The school that it belongs to.
+    pub(crate) const fn school(&self) -> Uuid {
+        self.school_id
+    }
+
+    /// The stream.
+    pub(crate) const fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The campus that it is on.
+    pub(crate) const fn campus(&self) -> Uuid {
+        self.campus_id
+    }
+
+    /// The campus's year that it is in.
+    pub(crate) const fn year(&self) -> Uuid {
+        self.campus_academic_year_id
+    }
+}
+
+/// Proof that the actor is class teacher of a stream.
+#[derive(Debug)]
+pub(crate) struct ClassTeacherOf {
+    stream: CurrentStream,
+}
+
+impl ClassTeacherOf {
+    /// The stream that the actor is class teacher of.
+    pub(crate) const fn stream(&self) -> &CurrentStream {
+        &self.stream
+    }
+}
+
+/// Proof that the actor teaches a subject to a stream.
+#[derive(Debug)]
+pub(crate) struct Teaches {
+    stream: CurrentStream,
+    subject_id: Uuid,
+}
+
+impl Teaches {
+    /// The stream that the actor teaches.
+    pub(crate) const fn stream(&self) -> &CurrentStream {
+        &self.stream
+    }
+
+    /// The subject that the actor teaches it.
+    pub(crate) const fn subject(&self) -> Uuid {
+        self.subject_id
+    }
+}
+
+/// Proof that the actor is a director of studies of a campus.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectorOfStudiesOf {
+    school_id: Uuid,
+    campus_id: Uuid,
+}
+
+impl DirectorOfStudiesOf {
+    /// The school of the campus.
+    pub(crate) const fn school(&self) -> Uuid {
+        self.school_id
+    }
+
+    /// The campus whose studies the actor directs.
+    pub(crate) const fn campus(&self) -> Uuid {
+        self.campus_id
+    }
+
+    /// The same about one stream, where it is on that campus.
+    pub(crate) fn in_charge_of(self, stream: CurrentStream) -> Option<InChargeOf> {
+        (self.school_id == stream.school_id && self.campus_id == stream.campus_id).then_some(InChargeOf { stream })
+    }
+
+    /// The same about one subject in one stream, where it is on that campus.
+    pub(crate) fn answers_for(self, stream: CurrentStream, subject_id: Uuid) -> Option<AnswersForSubject> {
+        let stream = self.in_charge_of(stream)?.stream;
+        Some(AnswersForSubject { stream, subject_id })
+    }
+}
+
+/// Proof that the actor answers for a whole stream: as its class teacher, or as a director of studies of its campus.
+#[derive(Debug)]
+pub(crate) struct InChargeOf {
+    stream: CurrentStream,
+}
+
+impl InChargeOf {
+    /// The stream that the actor answers for.
+    pub(crate) const fn stream(&self) -> &CurrentStream {
+        &self.stream
+    }
+}
+
+impl From<ClassTeacherOf> for InChargeOf {
+    fn from(proof: ClassTeacherOf) -> Self {
+        Self { stream: proof.stream }
+    }
+}
+
+/// Proof that the actor answers for one subject in a stream: as who teaches it, or as a director of studies of the campus. That the
+/// stream is taught the subject at all, only the first says.
+#[derive(Debug)]
+pub(crate) struct AnswersForSubject {
+    stream: CurrentStream,
+    subject_id: Uuid,
+}
+
+impl AnswersForSubject {
+    /// The stream.
+    pub(crate) const fn stream(&self) -> &CurrentStream {
+        &self.stream
+    }
+
+    /// The subject.
+    pub(crate) const fn subject(&self) -> Uuid {
+        self.subject_id
+    }
+}
+
+impl From<Teaches> for AnswersForSubject {
+    fn from(proof: Teaches) -> Self {
+        Self {
+            stream: proof.stream,
+            subject_id: proof.subject_id,
+        }
+    }
+}
+
+/// Finds a stream of the current year, on the campuses of a rule.
+pub(crate) async fn current_stream(tx: &mut Tx, id: Uuid, rows: &CampusRule) -> DbResult<Option<CurrentStream>> {
+    Ok(sqlx::query_as!(
+        CurrentStream,
+        "SELECT st.school_id, st.id, st.campus_id, st.campus_academic_year_id
+           FROM streams st
+           JOIN campus_academic_years y ON y.school_id = st.school_id AND y.id = st.campus_academic_year_id AND y.is_current
+          WHERE st.id = $1 AND ($2::uuid[] IS NULL OR st.campus_id = ANY($2))",
+        id,
+        rows.campuses() as _
+    )
+    .fetch_optional(tx.connection()?)
+    .await?)
+}
+
+/// Whether the actor is class teacher of a stream.
+pub(crate) async fn class_teacher_of(
+    tx: &mut Tx,
+    actor: &Actor,
+    stream: CurrentStream,
+) -> DbResult<Option<ClassTeacherOf>> {
+    let Some(staff) = actor.staff_id else { return Ok(None) };
+    let found = sqlx::query_scalar!(
+        "SELECT stream_id FROM class_teachers WHERE school_id = $1 AND stream_id = $2 AND staff_id = $3",
+        stream.school_id,
+        stream.id,
+        staff
+    )
+    .fetch_optional(tx.connection()?)
+    .await?;
+    Ok(found.map(|_| ClassTeacherOf { stream }))
+}
+
+/// Whether the actor teaches a subject to a stream.
+pub(crate) async fn teaches(
+    tx: &mut Tx,
+    actor: &Actor,
+    stream: CurrentStream,
+    subject_id: Uuid,
+) -> DbResult<Option<Teaches>> {
+    let Some(staff) = actor.staff_id else { return Ok(None) };
+    let found = sqlx::query_scalar!(
+        "SELECT subject_id FROM subject_teachers
+          WHERE school_id = $1 AND stream_id = $2 AND subject_id = $3 AND staff_id = $4",
+        stream.school_id,
+        stream.id,
+        subject_id,
+        staff
+    )
+    .fetch_optional(tx.connection()?)
+    .await?;
+    Ok(found.map(|subject_id| Teaches { stream, subject_id }))
+}
+
+/// Whether the actor is a director of studies of a campus.
+pub(crate) async fn director_of_studies_of(
+    tx: &mut Tx,
+    actor: &Actor,
+    campus: Uuid,
+) -> DbResult<Option<DirectorOfStudiesOf>> {
+    let only = CampusRule::All.within(campus);
+    Ok(directs(tx, actor, &only).await?.pop())
+}
+
+/// The campuses whose studies the actor directs, among those of a rule.
+pub(crate) async fn directs(tx: &mut Tx, actor: &Actor, rows: &CampusRule) -> DbResult<Vec<DirectorOfStudiesOf>> {
+    let Some(staff) = actor.staff_id else {
+        return Ok(Vec::new());
+    };
+    Ok(sqlx::query_as!(
+        DirectorOfStudiesOf,
+        "SELECT school_id, campus_id FROM directors_of_studies
+          WHERE staff_id = $1 AND ($2::uuid[] IS NULL OR campus_id = ANY($2))
+          ORDER BY campus_id",
+        staff,
+        rows.campuses() as _
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}

@@ -1,0 +1,96 @@
+//! What relationship tools assert first: that the actor stands to the row as the tool says. Each answers a proof, or the error that
+//! the model reads; a row that is not there and one that is not the actor's give the same.
+
+use super::{Call, NAME_A_CAMPUS};
+use crate::{
+    ability::CampusRule,
+    db::relationship::{
+        self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, InChargeOf, Teaches,
+    },
+    error::ToolError,
+};
+use contract::argument::RequestedCampus;
+use uuid::Uuid;
+
+/// The same for a stream that is not there, one of another year, and one that is not the actor's.
+pub(super) const STREAM_NOT_FOUND: ToolError = ToolError::NotFound("Stream");
+/// For whoever directs the studies of no campus.
+const NOT_A_DIRECTOR: ToolError = ToolError::Forbidden("this is for the director of studies of a campus");
+
+/// The rows of the pinned campus, or of any: what a relationship is about limits them further.
+pub(super) fn pinned(call: &Call<'_>) -> CampusRule {
+    call.named_campus(None)
+        .map_or(CampusRule::All, |campus| CampusRule::All.within(campus))
+}
+
+/// The stream, for its class teacher.
+pub(super) async fn class_teacher_of(call: &mut Call<'_>, stream: Uuid) -> Result<ClassTeacherOf, ToolError> {
+    let stream = current_stream(call, stream).await?;
+    let actor = call.actor();
+    relationship::class_teacher_of(call.tx(), actor, stream)
+        .await?
+        .ok_or(STREAM_NOT_FOUND)
+}
+
+/// The stream, for its class teacher and for a director of studies of its campus.
+pub(super) async fn in_charge_of(call: &mut Call<'_>, stream: Uuid) -> Result<InChargeOf, ToolError> {
+    let stream = current_stream(call, stream).await?;
+    let actor = call.actor();
+    if let Some(proof) = relationship::class_teacher_of(call.tx(), actor, stream).await? {
+        return Ok(proof.into());
+    }
+    let director = relationship::director_of_studies_of(call.tx(), actor, stream.campus()).await?;
+    director
+        .and_then(|director| director.in_charge_of(stream))
+        .ok_or(STREAM_NOT_FOUND)
+}
+
+/// A subject in a stream, for who teaches it there.
+pub(super) async fn teaches(call: &mut Call<'_>, stream: Uuid, subject: Uuid) -> Result<Teaches, ToolError> {
+    let stream = current_stream(call, stream).await?;
+    let actor = call.actor();
+    relationship::teaches(call.tx(), actor, stream, subject)
+        .await?
+        .ok_or(STREAM_NOT_FOUND)
+}
+
+/// A subject in a stream, for who teaches it there and for a director of studies of the campus.
+pub(super) async fn answers_for(
+    call: &mut Call<'_>,
+    stream: Uuid,
+    subject: Uuid,
+) -> Result<AnswersForSubject, ToolError> {
+    let stream = current_stream(call, stream).await?;
+    let actor = call.actor();
+    if let Some(proof) = relationship::teaches(call.tx(), actor, stream, subject).await? {
+        return Ok(proof.into());
+    }
+    let director = relationship::director_of_studies_of(call.tx(), actor, stream.campus()).await?;
+    director
+        .and_then(|director| director.answers_for(stream, subject))
+        .ok_or(STREAM_NOT_FOUND)
+}
+
+/// The pinned or requested campus, else the only one, for a director of its studies.
+pub(super) async fn director_of(
+    call: &mut Call<'_>,
+    requested: Option<RequestedCampus>,
+) -> Result<DirectorOfStudiesOf, ToolError> {
+    let actor = call.actor();
+    let named = call.named_campus(requested);
+    let rows = named.map_or(CampusRule::All, |campus| CampusRule::All.within(campus));
+    let directed = relationship::directs(call.tx(), actor, &rows).await?;
+    match (directed.as_slice(), named) {
+        (&[only], _) => Ok(only),
+        ([], None) => Err(NOT_A_DIRECTOR),
+        ([], Some(_)) => Err(ToolError::NotFound("Campus")),
+        (_, _) => Err(ToolError::Invalid(NAME_A_CAMPUS.to_owned())),
+    }
+}
+
+async fn current_stream(call: &mut Call<'_>, stream: Uuid) -> Result<CurrentStream, ToolError> {
+    let rows = pinned(call);
+    relationship::current_stream(call.tx(), stream, &rows)
+        .await?
+        .ok_or(STREAM_NOT_FOUND)
+}
