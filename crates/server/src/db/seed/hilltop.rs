@@ -1,8 +1,10 @@
 //! Hilltop Academy, in Uganda: campuses Main and Lakeside. Nobody here is a real person.
 
-use super::data::{
-    Campus, Class, Department, Person, School, Standing, Stream, Students, Subject, Term, Year, held, held_on,
-};
+mod people;
+mod streams;
+
+use self::{people::PEOPLE, streams::STREAMS};
+use super::data::{Campus, Class, Department, School, Subject, Term};
 
 pub(super) const SCHOOL: School = School {
     slug: "hilltop",
@@ -25,7 +27,7 @@ pub(super) const SCHOOL: School = School {
             name: "Lakeside",
             description: "The new campus by the water, with the sports fields and the boathouse.",
             address: "Landing Site Lane",
-            director: None,
+            director: Some("lakeside.dos"),
         },
     ],
     people: PEOPLE,
@@ -171,121 +173,6 @@ pub(super) const SCHOOL: School = School {
     admission_prefix: "HA",
 };
 
-const PEOPLE: &[Person] = &[
-    Person {
-        who: "admin",
-        name: "Ruth Nabirye",
-        title: "School Administrator",
-        campus: None,
-        standing: Standing::SchoolAdmin,
-        roles: &[held("school_admin")],
-    },
-    Person {
-        who: "head",
-        name: "Samuel Okello",
-        title: "Head Teacher, Main",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[held_on("head_teacher", "main")],
-    },
-    Person {
-        who: "clerk",
-        name: "Agnes Auma",
-        title: "Records Clerk",
-        campus: None,
-        standing: Standing::Staff,
-        roles: &[held("clerk")],
-    },
-    Person {
-        who: "class.teacher",
-        name: "Joseph Mukasa",
-        title: "Class Teacher, S2 East",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher")],
-    },
-    Person {
-        who: "subject.teacher",
-        name: "Esther Akello",
-        title: "Teacher of Chemistry",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[held("subject_teacher")],
-    },
-    Person {
-        who: "dos",
-        name: "Patrick Wasswa",
-        title: "Director of Studies, Main",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[held("director_of_studies")],
-    },
-    Person {
-        who: "both.hats",
-        name: "Miriam Nansubuga",
-        title: "Class Teacher, S2 West, and Teacher of Geography",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher"), held("subject_teacher")],
-    },
-    Person {
-        who: "lakeside.teacher",
-        name: "Denis Opio",
-        title: "Class Teacher, S1 Lake",
-        campus: Some("lakeside"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher")],
-    },
-    Person {
-        who: "newcomer",
-        name: "Brenda Atim",
-        title: "Newly Appointed Teacher",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[],
-    },
-    Person {
-        who: "left",
-        name: "Charles Kato",
-        title: "Former Teacher of History",
-        campus: Some("main"),
-        standing: Standing::FormerStaff,
-        roles: &[held("class_teacher")],
-    },
-    Person {
-        who: "rose.nalubega",
-        name: "Rose Nalubega",
-        title: "Class Teacher, S1 East, and Teacher of English",
-        campus: Some("main"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher"), held("subject_teacher")],
-    },
-    Person {
-        who: "isaac.ocen",
-        name: "Isaac Ocen",
-        title: "Teacher of Physics, Lakeside",
-        campus: Some("lakeside"),
-        standing: Standing::Staff,
-        roles: &[held("subject_teacher")],
-    },
-    Person {
-        who: "harriet.namara",
-        name: "Harriet Namara",
-        title: "Head Teacher, Lakeside",
-        campus: Some("lakeside"),
-        standing: Standing::Staff,
-        roles: &[held_on("head_teacher", "lakeside")],
-    },
-    Person {
-        who: "moses.balikowa",
-        name: "Moses Balikowa",
-        title: "Librarian",
-        campus: None,
-        standing: Standing::Staff,
-        roles: &[],
-    },
-];
-
 const DEPARTMENTS: &[Department] = &[
     Department {
         campus: "main",
@@ -350,75 +237,5 @@ const DEPARTMENTS: &[Department] = &[
         heads: &["moses.balikowa"],
         members: &["moses.balikowa"],
         permissions: &[("LIST", "STREAM")],
-    },
-];
-
-const STREAMS: &[Stream] = &[
-    Stream {
-        campus: "main",
-        year: Year::Current,
-        class: "Senior 1",
-        name: "S1 East",
-        class_teacher: Some("rose.nalubega"),
-        taught: &[("ENG", "rose.nalubega"), ("CHE", "subject.teacher")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "main",
-        year: Year::Current,
-        class: "Senior 2",
-        name: "S2 East",
-        class_teacher: Some("class.teacher"),
-        taught: &[
-            ("ENG", "rose.nalubega"),
-            ("CHE", "subject.teacher"),
-            ("GEO", "both.hats"),
-        ],
-        students: Students::New,
-    },
-    Stream {
-        campus: "main",
-        year: Year::Current,
-        class: "Senior 2",
-        name: "S2 West",
-        class_teacher: Some("both.hats"),
-        taught: &[("ENG", "rose.nalubega"), ("GEO", "both.hats")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "lakeside",
-        year: Year::Current,
-        class: "Senior 1",
-        name: "S1 Lake",
-        class_teacher: Some("lakeside.teacher"),
-        taught: &[("PHY", "isaac.ocen")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "lakeside",
-        year: Year::Current,
-        class: "Senior 2",
-        name: "S2 Lake",
-        class_teacher: None,
-        taught: &[("PHY", "isaac.ocen")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "main",
-        year: Year::Previous,
-        class: "Senior 1",
-        name: "S1 North",
-        class_teacher: Some("class.teacher"),
-        taught: &[("CHE", "subject.teacher"), ("GEO", "both.hats")],
-        students: Students::NowIn("S2 East"),
-    },
-    Stream {
-        campus: "lakeside",
-        year: Year::Previous,
-        class: "Senior 1",
-        name: "S1 Shore",
-        class_teacher: Some("lakeside.teacher"),
-        taught: &[("PHY", "isaac.ocen")],
-        students: Students::NowIn("S2 Lake"),
     },
 ];

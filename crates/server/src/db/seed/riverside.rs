@@ -1,8 +1,10 @@
 //! Riverside College, in Kenya: campuses North and South. Nobody here is a real person.
 
-use super::data::{
-    Campus, Class, Department, Person, School, Standing, Stream, Students, Subject, Term, Year, held, held_on,
-};
+mod people;
+mod streams;
+
+use self::{people::PEOPLE, streams::STREAMS};
+use super::data::{Campus, Class, Department, School, Subject, Term};
 
 pub(super) const SCHOOL: School = School {
     slug: "riverside",
@@ -25,7 +27,7 @@ pub(super) const SCHOOL: School = School {
             name: "South",
             description: "The south bank: the school farm and the running track.",
             address: "Old Ferry Road 41",
-            director: None,
+            director: Some("south.dos"),
         },
     ],
     people: PEOPLE,
@@ -129,121 +131,6 @@ pub(super) const SCHOOL: School = School {
     admission_prefix: "RC",
 };
 
-const PEOPLE: &[Person] = &[
-    Person {
-        who: "admin",
-        name: "Peninah Wairimu",
-        title: "College Administrator",
-        campus: None,
-        standing: Standing::SchoolAdmin,
-        roles: &[held("school_admin")],
-    },
-    Person {
-        who: "head",
-        name: "Daniel Kipchumba",
-        title: "Principal, North",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[held_on("head_teacher", "north")],
-    },
-    Person {
-        who: "clerk",
-        name: "Mercy Adhiambo",
-        title: "Registry Clerk",
-        campus: None,
-        standing: Standing::Staff,
-        roles: &[held("clerk")],
-    },
-    Person {
-        who: "class.teacher",
-        name: "Stephen Mwangi",
-        title: "Class Teacher, 2 Blue",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher")],
-    },
-    Person {
-        who: "subject.teacher",
-        name: "Lucy Chepkoech",
-        title: "Teacher of Computer Studies",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[held("subject_teacher")],
-    },
-    Person {
-        who: "dos",
-        name: "Anthony Musyoka",
-        title: "Director of Studies, North",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[held("director_of_studies")],
-    },
-    Person {
-        who: "both.hats",
-        name: "Fatuma Salim",
-        title: "Class Teacher, 2 Copper, and Teacher of Kiswahili",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher"), held("subject_teacher")],
-    },
-    Person {
-        who: "south.teacher",
-        name: "Josphat Simiyu",
-        title: "Class Teacher, 1 Green",
-        campus: Some("south"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher")],
-    },
-    Person {
-        who: "newcomer",
-        name: "Cynthia Nekesa",
-        title: "Teacher on Probation",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[],
-    },
-    Person {
-        who: "left",
-        name: "Francis Murithi",
-        title: "Former Teacher of Music",
-        campus: Some("north"),
-        standing: Standing::FormerStaff,
-        roles: &[held("class_teacher")],
-    },
-    Person {
-        who: "grace.mumbua",
-        name: "Grace Mumbua",
-        title: "Class Teacher, 1 Blue, and Teacher of Maths",
-        campus: Some("north"),
-        standing: Standing::Staff,
-        roles: &[held("class_teacher"), held("subject_teacher")],
-    },
-    Person {
-        who: "ali.bakari",
-        name: "Ali Bakari",
-        title: "Teacher of Agriculture",
-        campus: Some("south"),
-        standing: Standing::Staff,
-        roles: &[held("subject_teacher")],
-    },
-    Person {
-        who: "salome.jepkorir",
-        name: "Salome Jepkorir",
-        title: "Principal, South",
-        campus: Some("south"),
-        standing: Standing::Staff,
-        roles: &[held_on("head_teacher", "south")],
-    },
-    Person {
-        who: "nathan.owuor",
-        name: "Nathan Owuor",
-        title: "Workshop Technician",
-        campus: None,
-        standing: Standing::Staff,
-        roles: &[],
-    },
-];
-
 const DEPARTMENTS: &[Department] = &[
     Department {
         campus: "north",
@@ -308,75 +195,5 @@ const DEPARTMENTS: &[Department] = &[
         heads: &["nathan.owuor"],
         members: &["nathan.owuor"],
         permissions: &[("LIST", "STREAM")],
-    },
-];
-
-const STREAMS: &[Stream] = &[
-    Stream {
-        campus: "north",
-        year: Year::Current,
-        class: "Form 1",
-        name: "1 Blue",
-        class_teacher: Some("grace.mumbua"),
-        taught: &[("MAT", "grace.mumbua"), ("CMP", "subject.teacher")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "north",
-        year: Year::Current,
-        class: "Form 2",
-        name: "2 Blue",
-        class_teacher: Some("class.teacher"),
-        taught: &[
-            ("MAT", "grace.mumbua"),
-            ("CMP", "subject.teacher"),
-            ("KIS", "both.hats"),
-        ],
-        students: Students::New,
-    },
-    Stream {
-        campus: "north",
-        year: Year::Current,
-        class: "Form 2",
-        name: "2 Copper",
-        class_teacher: Some("both.hats"),
-        taught: &[("MAT", "grace.mumbua"), ("KIS", "both.hats")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "south",
-        year: Year::Current,
-        class: "Form 1",
-        name: "1 Green",
-        class_teacher: Some("south.teacher"),
-        taught: &[("AGR", "ali.bakari")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "south",
-        year: Year::Current,
-        class: "Form 2",
-        name: "2 Green",
-        class_teacher: None,
-        taught: &[("AGR", "ali.bakari")],
-        students: Students::New,
-    },
-    Stream {
-        campus: "north",
-        year: Year::Previous,
-        class: "Form 1",
-        name: "1 White",
-        class_teacher: Some("class.teacher"),
-        taught: &[("CMP", "subject.teacher"), ("KIS", "both.hats")],
-        students: Students::NowIn("2 Blue"),
-    },
-    Stream {
-        campus: "south",
-        year: Year::Previous,
-        class: "Form 1",
-        name: "1 Reed",
-        class_teacher: Some("south.teacher"),
-        taught: &[("AGR", "ali.bakari")],
-        students: Students::NowIn("2 Green"),
     },
 ];
