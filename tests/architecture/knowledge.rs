@@ -218,7 +218,7 @@ const ABOVE: &[(&[&str], &[&str])] = &[
 /// What a file may know all the same.
 const NOT_ABOVE: &[(&str, &str)] = &[
     // a relationship is proven about the actor of the call, and only `standing` makes one
-    ("crates/server/src/db/teaching.rs", "standing"),
+    ("crates/server/src/db/relationship.rs", "standing"),
 ];
 
 pub(super) fn layers(tree: &Tree) -> Findings {

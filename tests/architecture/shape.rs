@@ -7,7 +7,7 @@ use super::{
 use std::collections::BTreeSet;
 
 /// Files of the server's `tools/` that are no domain's.
-const NO_DOMAIN: &[&str] = &["page"];
+const NO_DOMAIN: &[&str] = &["page", "relationship"];
 
 pub(super) fn tools(tree: &Tree) -> Findings {
     let mut found = Vec::new();
