@@ -144,10 +144,10 @@ async fn lists_ones_own_classrooms_of_this_year() {
     let stage = Stage::new().await;
     for (who, streams) in [
         ("class.teacher", vec!["S2 East"]),
-        ("subject.teacher", vec!["S1 East", "S2 East"]),
-        ("both.hats", vec!["S2 East", "S2 West"]),
+        ("subject.teacher", vec!["S1 East", "S2 East", "S3 East"]),
+        ("both.hats", vec!["S2 East", "S2 West", "S3 East"]),
         ("lakeside.teacher", vec!["S1 Lake"]),
-        ("isaac.ocen", vec!["S1 Lake", "S2 Lake"]),
+        ("isaac.ocen", vec!["S1 Lake", "S2 Cove", "S2 Lake", "S3 Lake"]),
         ("admin", vec![]),
         ("newcomer", vec![]),
         ("dos", vec![]),
