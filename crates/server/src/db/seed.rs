@@ -5,6 +5,7 @@
 //! installation agrees on them. These are statements that only load data, hence not the checked macros.
 
 mod data;
+mod guardians;
 mod hilltop;
 mod load;
 mod riverside;
@@ -90,6 +91,7 @@ pub async fn seed(conn: &mut PgConnection) -> Result<Seeded, sqlx::Error> {
 /// | subject, class | slug, `subject`, code; slug, `class`, name |
 /// | stream | slug, `stream`, campus, `current` or `previous`, name |
 /// | student | slug, `student`, admission number |
+/// | guardian | slug, `guardian`, the student's admission number, place from 1 |
 #[must_use]
 pub fn id(names: &[&str]) -> Uuid {
     let mut hash = Sha256::new();

@@ -50,7 +50,8 @@ impl<'a> Loader<'a> {
         self.departments().await?;
         self.department_people().await?;
         self.department_permissions().await?;
-        self.load_teaching().await
+        self.load_teaching().await?;
+        self.load_guardians().await
     }
 
     pub(super) fn id(&self, names: &[&str]) -> Uuid {
