@@ -8,6 +8,9 @@ pub mod campus;
 pub mod department;
 pub mod school;
 pub mod staff;
+pub mod stream;
+pub mod student;
+pub mod subject;
 pub mod teaching;
 
 use crate::{
@@ -58,6 +61,17 @@ rpc_agent_tools![
     staff::GetStaffMember,
     staff::UpdateStaffMember,
     staff::AssignStaffRole,
+    subject::ListSubjects,
+    subject::CreateSubject,
+    stream::ListStreams,
+    stream::CreateStream,
+    stream::AssignClassTeacher,
+    stream::AssignSubjectTeacher,
+    student::SearchStudents,
+    student::GetStudent,
+    student::EnrolStudent,
+    student::UpdateStudent,
+    student::TransferStudent,
     teaching::ListMyClassrooms,
     teaching::ListStreamRoster,
     audit::ListAuditEntries,

@@ -10,6 +10,9 @@ pub(crate) mod page;
 mod relationship;
 mod school;
 mod staff;
+mod stream;
+mod student;
+mod subject;
 mod teaching;
 
 use crate::{
@@ -173,6 +176,11 @@ impl<'a> Call<'a> {
             and_none: false,
         });
         Ok(campus)
+    }
+
+    /// Says that the result is the same on every campus, whatever the caller's rule is.
+    pub(crate) fn covers_all(&mut self) {
+        self.coverage = Coverage::Campuses(CampusRule::All);
     }
 
     /// A campus of the school; of any school for a platform admin, whose statements find out.

@@ -93,10 +93,29 @@ impl DirectorOfStudiesOf {
         (self.school_id == stream.school_id && self.campus_id == stream.campus_id).then_some(InChargeOf { stream })
     }
 
+    /// The same about one stream and for a director alone, where it is on that campus.
+    pub(crate) fn directs(self, stream: CurrentStream) -> Option<DirectsStream> {
+        let stream = self.in_charge_of(stream)?.stream;
+        Some(DirectsStream { stream })
+    }
+
     /// The same about one subject in one stream, where it is on that campus.
     pub(crate) fn answers_for(self, stream: CurrentStream, subject_id: Uuid) -> Option<AnswersForSubject> {
         let stream = self.in_charge_of(stream)?.stream;
         Some(AnswersForSubject { stream, subject_id })
+    }
+}
+
+/// Proof that the actor is a director of studies of a stream's campus.
+#[derive(Debug)]
+pub(crate) struct DirectsStream {
+    stream: CurrentStream,
+}
+
+impl DirectsStream {
+    /// The stream whose studies the actor directs.
+    pub(crate) const fn stream(&self) -> &CurrentStream {
+        &self.stream
     }
 }
 

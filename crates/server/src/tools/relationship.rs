@@ -5,7 +5,7 @@ use super::{Call, NAME_A_CAMPUS};
 use crate::{
     ability::CampusRule,
     db::relationship::{
-        self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, InChargeOf, Teaches,
+        self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, DirectsStream, InChargeOf, Teaches,
     },
     error::ToolError,
 };
@@ -86,6 +86,18 @@ pub(super) async fn director_of(
         ([], Some(_)) => Err(ToolError::NotFound("Campus")),
         (_, _) => Err(ToolError::Invalid(NAME_A_CAMPUS.to_owned())),
     }
+}
+
+/// The stream, for a director of studies of its campus; whoever directs none is told so.
+pub(super) async fn director_of_stream(call: &mut Call<'_>, stream: Uuid) -> Result<DirectsStream, ToolError> {
+    let actor = call.actor();
+    let directed = relationship::directs(call.tx(), actor, &CampusRule::All).await?;
+    if directed.is_empty() {
+        return Err(NOT_A_DIRECTOR);
+    }
+    let stream = current_stream(call, stream).await?;
+    let mut proofs = directed.into_iter().filter_map(|director| director.directs(stream));
+    proofs.next().ok_or(STREAM_NOT_FOUND)
 }
 
 async fn current_stream(call: &mut Call<'_>, stream: Uuid) -> Result<CurrentStream, ToolError> {
