@@ -141,6 +141,12 @@ async fn keeps_to_campuses_streams_and_schools() {
     let rows = search(&stage, &head, of_stream(HILLTOP.stream_id())).await;
     assert_eq!(rows.len(), 36);
     assert!(rows.iter().all(|row| row["streamName"] == "S2 East"));
+    let two = json!({"query": "ha", "streamId": HILLTOP.stream_id(), "limit": 20});
+    let first = data(stage.call(&head, "search_students", two.clone()).await);
+    let mut rest = two;
+    rest["cursor"] = first["nextCursor"].clone();
+    let rest = search(&stage, &head, rest).await;
+    assert_eq!([first["rows"].as_array().unwrap().clone(), rest].concat(), rows);
     let there = server::db::seed::id(&["hilltop", "stream", "lakeside", "current", "S1 Lake"]);
     let refused = error(stage.call(&head, "search_students", of_stream(there)).await);
     assert_eq!(refused, "Stream not found.");

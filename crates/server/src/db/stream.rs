@@ -88,14 +88,14 @@ pub(crate) async fn list(
           LEFT JOIN users u ON u.id = s.user_id
          WHERE ($1::uuid[] IS NULL OR st.campus_id = ANY($1))
            AND ($2::uuid IS NULL OR st.class_id = $2)
-           AND (st.name, st.id) > (coalesce($3, ''), coalesce($4, '00000000-0000-0000-0000-000000000000'::uuid))
+           AND (st.name, st.id) > ($3, $4)
          ORDER BY st.name, st.id
          LIMIT $5
         "#,
         rows.campuses() as _,
         class,
-        after.map(|key| key.0.as_str()),
-        after.map(|key| key.1),
+        after.map_or("", |key| key.0.as_str()),
+        after.map_or(Uuid::nil(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)

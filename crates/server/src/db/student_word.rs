@@ -1,6 +1,6 @@
 //! `student_words`: by what words a student is found, kept by a trigger on `students`.
 
-use super::{DbResult, Tx, student::Student};
+use super::{DbResult, Tx, relationship::CurrentStream};
 use crate::ability::CampusRule;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -16,18 +16,39 @@ pub(crate) struct Terms {
     others: Vec<String>,
 }
 
+impl Terms {
+    /// After which word of whom a page begins. Nobody's id is as low as the first page's. A key is made here and not in SQL: under
+    /// row-level security an expression such as `coalesce` keeps a comparison out of the index.
+    fn start<'a>(&'a self, after: Option<&'a WordKey>) -> (&'a str, Uuid) {
+        after.map_or((self.longest.as_str(), Uuid::nil()), |key| (key.0.as_str(), key.1))
+    }
+
+    /// Where the words that begin with each of the other terms end.
+    fn ends(&self) -> Vec<String> {
+        self.others.iter().map(|term| end(term)).collect()
+    }
+}
+
 /// Where a search goes on: after this word of this student.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WordKey(pub(crate) String, pub(crate) Uuid);
 
-/// A student, and the word that they were found by.
+/// A student who was found.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Match {
-    /// For the cursor.
+    /// By which word, for the cursor.
     #[serde(skip)]
     pub(crate) word: String,
-    #[serde(flatten)]
-    pub(crate) student: Student,
+    pub(crate) student_id: Uuid,
+    pub(crate) admission_number: String,
+    pub(crate) given_name: String,
+    pub(crate) family_name: String,
+    pub(crate) campus_id: Uuid,
+    pub(crate) campus_name: String,
+    /// None for whoever is in no stream this year.
+    pub(crate) stream_id: Option<Uuid>,
+    pub(crate) stream_name: Option<String>,
 }
 
 /// The words of what somebody looks for; `None` where it has no letter and no digit.
@@ -45,14 +66,14 @@ pub(crate) async fn search(
     tx: &mut Tx,
     terms: &Terms,
     rows: &CampusRule,
-    stream: Option<Uuid>,
     after: Option<&WordKey>,
     limit: i64,
 ) -> DbResult<Vec<Match>> {
-    let ends: Vec<String> = terms.others.iter().map(|term| end(term)).collect();
-    let found = sqlx::query!(
+    let (word, student) = terms.start(after);
+    Ok(sqlx::query_as!(
+        Match,
         r#"
-        SELECT w.word, p.school_id, p.id, p.admission_number, p.given_name, p.family_name, p.active, p.campus_id, c.name AS campus_name,
+        SELECT w.word, p.id AS student_id, p.admission_number, p.given_name, p.family_name, p.campus_id, c.name AS campus_name,
                e.stream_id AS "stream_id?", st.name AS "stream_name?"
           FROM student_words w
           JOIN students p ON p.school_id = w.school_id AND p.id = w.student_id AND p.active
@@ -61,8 +82,7 @@ pub(crate) async fn search(
           LEFT JOIN enrolments e
                  ON e.school_id = p.school_id AND e.campus_academic_year_id = y.id AND e.student_id = p.id
           LEFT JOIN streams st ON st.school_id = e.school_id AND st.id = e.stream_id
-         WHERE w.word >= $1 AND w.word < $2
-           AND (w.word, w.student_id) > (coalesce($3, ''), coalesce($4, '00000000-0000-0000-0000-000000000000'::uuid))
+         WHERE (w.word, w.student_id) > ($3, $4) AND w.word < $2
            AND NOT EXISTS (SELECT 1 FROM student_words s
                             WHERE s.school_id = w.school_id AND s.student_id = w.student_id AND s.word >= $1 AND s.word < w.word)
            AND NOT EXISTS (SELECT 1 FROM unnest($5::text[], $6::text[]) AS other (term, past)
@@ -70,38 +90,64 @@ pub(crate) async fn search(
                                                WHERE s.school_id = w.school_id AND s.student_id = w.student_id
                                                  AND s.word >= other.term AND s.word < other.past))
            AND ($7::uuid[] IS NULL OR p.campus_id = ANY($7))
-           AND ($8::uuid IS NULL OR e.stream_id = $8)
          ORDER BY w.word, w.student_id
+         LIMIT $8
+        "#,
+        terms.longest,
+        end(&terms.longest),
+        word,
+        student,
+        &terms.others,
+        &terms.ends(),
+        rows.campuses() as _,
+        limit
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}
+
+/// The same among the students of one stream, who are few: by way of its enrolments, and not of everybody's words.
+pub(crate) async fn search_in(
+    tx: &mut Tx,
+    terms: &Terms,
+    stream: &CurrentStream,
+    after: Option<&WordKey>,
+    limit: i64,
+) -> DbResult<Vec<Match>> {
+    let (word, student) = terms.start(after);
+    Ok(sqlx::query_as!(
+        Match,
+        r#"
+        SELECT w.word AS "word!", p.id AS student_id, p.admission_number, p.given_name, p.family_name, p.campus_id,
+               c.name AS campus_name, st.id AS "stream_id?", st.name AS "stream_name?"
+          FROM streams st
+          JOIN enrolments e ON e.school_id = st.school_id AND e.stream_id = st.id
+          JOIN students p ON p.school_id = e.school_id AND p.id = e.student_id AND p.active
+          JOIN campuses c ON c.school_id = p.school_id AND c.id = p.campus_id
+         CROSS JOIN LATERAL (SELECT min(s.word) AS word
+                               FROM student_words s
+                              WHERE s.school_id = p.school_id AND s.student_id = p.id AND s.word >= $1 AND s.word < $2) w
+         WHERE st.school_id = $7 AND st.id = $8
+           AND (w.word, p.id) > ($3, $4)
+           AND NOT EXISTS (SELECT 1 FROM unnest($5::text[], $6::text[]) AS other (term, past)
+                            WHERE NOT EXISTS (SELECT 1 FROM student_words s
+                                               WHERE s.school_id = p.school_id AND s.student_id = p.id
+                                                 AND s.word >= other.term AND s.word < other.past))
+         ORDER BY w.word, p.id
          LIMIT $9
         "#,
         terms.longest,
         end(&terms.longest),
-        after.map(|key| key.0.as_str()),
-        after.map(|key| key.1),
+        word,
+        student,
         &terms.others,
-        &ends,
-        rows.campuses() as _,
-        stream,
+        &terms.ends(),
+        stream.school(),
+        stream.id(),
         limit
     )
     .fetch_all(tx.connection()?)
-    .await?;
-    let matches = found.into_iter().map(|row| Match {
-        word: row.word,
-        student: Student {
-            school_id: row.school_id,
-            student_id: row.id,
-            admission_number: row.admission_number,
-            given_name: row.given_name,
-            family_name: row.family_name,
-            active: row.active,
-            campus_id: row.campus_id,
-            campus_name: row.campus_name,
-            stream_id: row.stream_id,
-            stream_name: row.stream_name,
-        },
-    });
-    Ok(matches.collect())
+    .await?)
 }
 
 /// What comes after every word that begins with a term.

@@ -51,15 +51,15 @@ pub(crate) async fn list(
                   JOIN classes k ON k.school_id = t.school_id AND k.id = t.class_id
                  WHERE t.school_id = b.school_id AND t.subject_id = b.id) AS "classes: Json<Vec<Class>>"
           FROM subjects b
-         WHERE (b.name, b.id) > (coalesce($2, ''), coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
+         WHERE (b.name, b.id) > ($2, $3)
            AND ($1::uuid IS NULL OR EXISTS (SELECT 1 FROM class_subjects t
                                              WHERE t.school_id = b.school_id AND t.class_id = $1 AND t.subject_id = b.id))
          ORDER BY b.name, b.id
          LIMIT $4
         "#,
         class,
-        after.map(|key| key.0.as_str()),
-        after.map(|key| key.1),
+        after.map_or("", |key| key.0.as_str()),
+        after.map_or(Uuid::nil(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)

@@ -34,18 +34,20 @@ impl ToolHandler for SearchStudents {
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::List, Resource::Student, self.campus_id)?;
-        if let Some(stream) = self.stream_id {
-            stream_in(call, stream, &rows).await?;
-        }
+        let stream = match self.stream_id {
+            Some(stream) => Some(stream_in(call, stream, &rows).await?),
+            None => None,
+        };
         let terms = student_word::terms(call.tx(), &self.query)
             .await?
             .ok_or_else(|| ToolError::Invalid("query: it has no letters and no digits".to_owned()))?;
         let after: Option<WordKey> = page::after(call, self.cursor.as_deref())?;
         let limit = fetch(self.limit);
-        let found = student_word::search(call.tx(), &terms, &rows, self.stream_id, after.as_ref(), limit).await?;
-        page(call, found, self.limit, |row| {
-            WordKey(row.word.clone(), row.student.student_id)
-        })
+        let found = match &stream {
+            Some(stream) => student_word::search_in(call.tx(), &terms, stream, after.as_ref(), limit).await?,
+            None => student_word::search(call.tx(), &terms, &rows, after.as_ref(), limit).await?,
+        };
+        page(call, found, self.limit, |row| WordKey(row.word.clone(), row.student_id))
     }
 }
 
