@@ -110,6 +110,19 @@ impl School {
         id(&[self.slug, kind, self.first_campus, "current", name])
     }
 
+    /// The plan in this status that the seeded subject teacher has for the first stream.
+    #[must_use]
+    pub fn plan(&self, status: &str) -> Uuid {
+        let Self {
+            slug,
+            first_campus,
+            stream,
+            subject,
+            ..
+        } = self;
+        id(&[slug, "lesson-plan", first_campus, "current", stream, subject, status])
+    }
+
     /// The address of the seeded person who may use a tool: of a specialist's, whoever has the first role that it names.
     #[must_use]
     pub fn user_of(&self, tool: &RpcTool) -> String {
@@ -157,6 +170,9 @@ impl School {
             "{other_stream}" => Some(self.current("stream", self.other_stream)),
             "{subject}" => Some(id(&[self.slug, "subject", self.subject])),
             "{class}" => Some(id(&[self.slug, "class", self.class])),
+            "{template}" => Some(id(&[self.slug, "lesson-template", "plain"])),
+            "{draft_plan}" => Some(self.plan("draft")),
+            "{submitted_plan}" => Some(self.plan("submitted")),
             "{student}" => Some(id(&[self.slug, "student", self.student])),
             other => {
                 assert!(!other.starts_with('{'), "{other} is no row that a fixture has");

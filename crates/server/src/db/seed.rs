@@ -7,6 +7,7 @@
 mod data;
 mod guardians;
 mod hilltop;
+mod lessons;
 mod load;
 mod riverside;
 mod teaching;
@@ -92,6 +93,8 @@ pub async fn seed(conn: &mut PgConnection) -> Result<Seeded, sqlx::Error> {
 /// | stream | slug, `stream`, campus, `current` or `previous`, name |
 /// | student | slug, `student`, admission number |
 /// | guardian | slug, `guardian`, the student's admission number, place from 1 |
+/// | lesson template | slug, `lesson-template`, `plain`, `groups`, `revision`, `problem` or `practical` |
+/// | lesson plan | slug, `lesson-plan`, campus, `current` or `previous`, stream, subject's code, status |
 #[must_use]
 pub fn id(names: &[&str]) -> Uuid {
     let mut hash = Sha256::new();

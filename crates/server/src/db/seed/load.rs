@@ -52,6 +52,7 @@ impl<'a> Loader<'a> {
         self.department_permissions().await?;
         self.load_teaching().await?;
         self.load_guardians().await
+        self.load_lessons().await
     }
 
     pub(super) fn id(&self, names: &[&str]) -> Uuid {

@@ -38,11 +38,11 @@ impl Loader<'_> {
         self.enrolments().await
     }
 
-    fn campus_year_id(&self, campus: &str, year: Year) -> Uuid {
+    pub(super) fn campus_year_id(&self, campus: &str, year: Year) -> Uuid {
         self.id(&["campus-year", campus, year.key()])
     }
 
-    fn stream_id(&self, stream: &Stream) -> Uuid {
+    pub(super) fn stream_id(&self, stream: &Stream) -> Uuid {
         self.id(&["stream", stream.campus, stream.year.key(), stream.name])
     }
 
