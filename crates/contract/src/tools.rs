@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod campus;
 pub mod department;
+pub mod lesson;
 pub mod school;
 pub mod staff;
 pub mod stream;
@@ -74,6 +75,13 @@ rpc_agent_tools![
     student::TransferStudent,
     teaching::ListMyClassrooms,
     teaching::ListStreamRoster,
+    lesson::ListTemplates,
+    lesson::CreateLessonPlan,
+    lesson::UpdateLessonPlan,
+    lesson::SubmitLessonPlan,
+    lesson::ListMyLessonPlans,
+    lesson::ListLessonPlanReviews,
+    lesson::ReviewLessonPlan,
     audit::ListAuditEntries,
 ];
 

@@ -12,6 +12,7 @@ pub(crate) mod department;
 pub(crate) mod facts;
 #[cfg(feature = "test-hooks")]
 mod inspection;
+pub(crate) mod lesson;
 pub mod migrate;
 pub(crate) mod news;
 pub(crate) mod operator;

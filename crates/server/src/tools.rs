@@ -6,6 +6,7 @@
 mod audit;
 mod campus;
 mod department;
+mod lesson;
 pub(crate) mod page;
 mod relationship;
 mod school;

@@ -5,7 +5,7 @@ use super::{Call, NAME_A_CAMPUS};
 use crate::{
     ability::CampusRule,
     db::relationship::{
-        self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, DirectsStream, InChargeOf, Teaches,
+        self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, DirectorOverPlan, DirectsStream, InChargeOf, SubjectTeacherIn, Teaches, WriterOf,
     },
     error::ToolError,
 };
@@ -16,6 +16,13 @@ use uuid::Uuid;
 pub(super) const STREAM_NOT_FOUND: ToolError = ToolError::NotFound("Stream");
 /// For whoever directs the studies of no campus.
 const NOT_A_DIRECTOR: ToolError = ToolError::Forbidden("this is for the director of studies of a campus");
+/// For whoever teaches no subject.
+const NOT_A_TEACHER: ToolError = ToolError::Forbidden("this is for whoever teaches a subject to a stream of this year");
+/// The same for a plan that is not there, one of another year, and one that is neither the actor's own nor for the actor to review.
+const PLAN_NOT_FOUND: ToolError = ToolError::NotFound("Lesson plan");
+/// For a plan of one's own whose stream somebody else teaches now.
+const TEACHES_NO_MORE: ToolError =
+    ToolError::Forbidden("this plan is for a subject and a stream that this person no longer teaches");
 
 /// The rows of the pinned campus, or of any: what a relationship is about limits them further.
 pub(super) fn pinned(call: &Call<'_>) -> CampusRule {
@@ -98,6 +105,30 @@ pub(super) async fn director_of_stream(call: &mut Call<'_>, stream: Uuid) -> Res
     let stream = current_stream(call, stream).await?;
     let mut proofs = directed.into_iter().filter_map(|director| director.directs(stream));
     proofs.next().ok_or(STREAM_NOT_FOUND)
+}
+
+/// The school, for whoever teaches a subject to a stream of the current year.
+pub(super) async fn subject_teacher(call: &mut Call<'_>) -> Result<SubjectTeacherIn, ToolError> {
+    let (rows, actor) = (pinned(call), call.actor());
+    relationship::subject_teacher(call.tx(), actor, &rows)
+        .await?
+        .ok_or(NOT_A_TEACHER)
+}
+
+/// The lesson plan, for who wrote it and still teaches what it is for.
+pub(super) async fn writer_of(call: &mut Call<'_>, plan: Uuid) -> Result<WriterOf, ToolError> {
+    let (rows, actor) = (pinned(call), call.actor());
+    let author = relationship::author_of(call.tx(), actor, plan, &rows).await?;
+    let author = author.ok_or(PLAN_NOT_FOUND)?;
+    author.still_teaching(call.tx(), actor).await?.ok_or(TEACHES_NO_MORE)
+}
+
+/// The lesson plan, for a director of studies of its campus.
+pub(super) async fn director_over_plan(call: &mut Call<'_>, plan: Uuid) -> Result<DirectorOverPlan, ToolError> {
+    let (rows, actor) = (pinned(call), call.actor());
+    relationship::director_over_plan(call.tx(), actor, plan, &rows)
+        .await?
+        .ok_or(PLAN_NOT_FOUND)
 }
 
 async fn current_stream(call: &mut Call<'_>, stream: Uuid) -> Result<CurrentStream, ToolError> {
