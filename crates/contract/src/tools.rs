@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod campus;
+pub mod coverage;
 pub mod department;
 pub mod lesson;
 pub mod school;
@@ -82,6 +83,7 @@ rpc_agent_tools![
     lesson::ListMyLessonPlans,
     lesson::ListLessonPlanReviews,
     lesson::ReviewLessonPlan,
+    coverage::GetTeachingCoverage,
     audit::ListAuditEntries,
 ];
 

@@ -8,6 +8,7 @@ pub(crate) mod account;
 pub(crate) mod audit_log;
 pub(crate) mod campus;
 pub(crate) mod conversation;
+pub(crate) mod coverage;
 pub(crate) mod department;
 pub(crate) mod facts;
 #[cfg(feature = "test-hooks")]

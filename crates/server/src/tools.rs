@@ -5,6 +5,7 @@
 
 mod audit;
 mod campus;
+mod coverage;
 mod department;
 mod lesson;
 pub(crate) mod page;
