@@ -105,6 +105,13 @@ impl School {
         self.current("stream", self.stream)
     }
 
+    /// An assessment of the subject in the stream, by the number of its term and its place in it; it is there once the term has begun.
+    #[must_use]
+    pub fn assessment(&self, term: &str, place: &str) -> Uuid {
+        let stream = self.stream_id().to_string();
+        id(&[self.slug, "assessment", &stream, self.subject, term, place])
+    }
+
     /// What belongs to the current year of the first campus, by its kind and name.
     fn current(&self, kind: &str, name: &str) -> Uuid {
         id(&[self.slug, kind, self.first_campus, "current", name])
@@ -173,6 +180,8 @@ impl School {
             "{template}" => Some(id(&[self.slug, "lesson-template", "plain"])),
             "{draft_plan}" => Some(self.plan("draft")),
             "{submitted_plan}" => Some(self.plan("submitted")),
+            "{term}" => Some(self.current("term", "1")),
+            "{assessment}" => Some(self.assessment("1", "1")),
             "{student}" => Some(id(&[self.slug, "student", self.student])),
             other => {
                 assert!(!other.starts_with('{'), "{other} is no row that a fixture has");

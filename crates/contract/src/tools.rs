@@ -3,10 +3,13 @@
 //! A tool is one definition in `tools/<domain>.rs`, one handler in the server, and one word in the list below. Dispatch, schema,
 //! offer, agent map and the every-tool tests walk the list.
 
+pub mod assessment;
 pub mod audit;
 pub mod campus;
 pub mod coverage;
 pub mod department;
+pub mod gradebook;
+pub mod grading;
 pub mod lesson;
 pub mod school;
 pub mod staff;
@@ -84,6 +87,14 @@ rpc_agent_tools![
     lesson::ListLessonPlanReviews,
     lesson::ReviewLessonPlan,
     coverage::GetTeachingCoverage,
+    grading::GetGradingConfig,
+    grading::UpdateGradingConfig,
+    assessment::ListAssessments,
+    assessment::CreateAssessment,
+    assessment::RecordScores,
+    gradebook::GetSubjectGradebook,
+    gradebook::GetClassGradebook,
+    gradebook::PublishResults,
     audit::ListAuditEntries,
 ];
 

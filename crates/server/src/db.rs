@@ -5,12 +5,15 @@
 
 pub(crate) mod academic_year;
 pub(crate) mod account;
+pub(crate) mod assessment;
 pub(crate) mod audit_log;
 pub(crate) mod campus;
 pub(crate) mod conversation;
 pub(crate) mod coverage;
 pub(crate) mod department;
 pub(crate) mod facts;
+pub(crate) mod gradebook;
+pub(crate) mod grading;
 #[cfg(feature = "test-hooks")]
 mod inspection;
 pub(crate) mod lesson;
@@ -19,6 +22,7 @@ pub(crate) mod news;
 pub(crate) mod operator;
 mod pool;
 pub(crate) mod relationship;
+pub(crate) mod results;
 pub(crate) mod school;
 pub mod seed;
 pub(crate) mod staff;

@@ -3,11 +3,14 @@
 //! A handler is `impl ToolHandler` for the tool's argument struct, in the file that mirrors the contract's. It has no other way to
 //! the database than the transaction in its [`Call`], and no other way to a campus than the call's scope.
 
+mod assessment;
 mod audit;
 mod campus;
 mod coverage;
 mod department;
 mod lesson;
+mod gradebook;
+mod grading;
 pub(crate) mod page;
 mod relationship;
 mod school;

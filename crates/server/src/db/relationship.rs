@@ -167,6 +167,26 @@ impl From<Teaches> for AnswersForSubject {
     }
 }
 
+/// Proof that the actor has to do with how a campus grades: as class or subject teacher of a stream of its current year, or as a
+/// director of its studies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TeachesOn {
+    school_id: Uuid,
+    campus_id: Uuid,
+}
+
+impl TeachesOn {
+    /// The school of the campus.
+    pub(crate) const fn school(&self) -> Uuid {
+        self.school_id
+    }
+
+    /// The campus that the actor teaches on.
+    pub(crate) const fn campus(&self) -> Uuid {
+        self.campus_id
+    }
+}
+
 /// Finds a stream of the current year, on the campuses of a rule.
 pub(crate) async fn current_stream(tx: &mut Tx, id: Uuid, rows: &CampusRule) -> DbResult<Option<CurrentStream>> {
     Ok(sqlx::query_as!(
@@ -425,4 +445,32 @@ async fn held_plan(
         };
         (plan, row.director)
     }))
+}
+
+/// The campuses that the actor teaches on in their current year, or directs the studies of, among those of a rule.
+pub(crate) async fn teaches_on(tx: &mut Tx, actor: &Actor, rows: &CampusRule) -> DbResult<Vec<TeachesOn>> {
+    let Some(staff) = actor.staff_id else {
+        return Ok(Vec::new());
+    };
+    Ok(sqlx::query_as!(
+        TeachesOn,
+        r#"
+        SELECT found.school_id AS "school_id!", found.campus_id AS "campus_id!"
+          FROM (SELECT st.school_id, st.campus_id
+                  FROM (SELECT school_id, stream_id FROM class_teachers WHERE staff_id = $1
+                        UNION
+                        SELECT school_id, stream_id FROM subject_teachers WHERE staff_id = $1) taught
+                  JOIN streams st ON st.school_id = taught.school_id AND st.id = taught.stream_id
+                  JOIN campus_academic_years y
+                    ON y.school_id = st.school_id AND y.id = st.campus_academic_year_id AND y.is_current
+                UNION
+                SELECT school_id, campus_id FROM directors_of_studies WHERE staff_id = $1) found
+         WHERE ($2::uuid[] IS NULL OR found.campus_id = ANY($2))
+         ORDER BY found.campus_id
+        "#,
+        staff,
+        rows.campuses() as _
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
 }

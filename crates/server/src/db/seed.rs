@@ -9,6 +9,7 @@ mod guardians;
 mod hilltop;
 mod lessons;
 mod load;
+mod marks;
 mod riverside;
 mod teaching;
 
@@ -95,6 +96,7 @@ pub async fn seed(conn: &mut PgConnection) -> Result<Seeded, sqlx::Error> {
 /// | guardian | slug, `guardian`, the student's admission number, place from 1 |
 /// | lesson template | slug, `lesson-template`, `plain`, `groups`, `revision`, `problem` or `practical` |
 /// | lesson plan | slug, `lesson-plan`, campus, `current` or `previous`, stream, subject's code, status |
+/// | assessment | slug, `assessment`, id of the stream, code of the subject, number of the term, `1` or `2` |
 #[must_use]
 pub fn id(names: &[&str]) -> Uuid {
     let mut hash = Sha256::new();

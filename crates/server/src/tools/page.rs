@@ -39,7 +39,23 @@ pub(crate) fn page<T: Serialize, K: Serialize>(
     limit: Option<PageLimit>,
     key: impl Fn(&T) -> K,
 ) -> Result<Page<T>, ToolError> {
-    let (page, left_out) = cut(call.list(), rows, limit, key)?;
+    page_beside(call, &(), rows, limit, key)
+}
+
+/// The same for a page that stands beside something else in its reply.
+///
+/// # Errors
+///
+/// When a row or what it stands beside cannot be serialised, or a single row is too large.
+pub(crate) fn page_beside<T: Serialize, K: Serialize>(
+    call: &mut Call<'_>,
+    beside: &impl Serialize,
+    rows: Vec<T>,
+    limit: Option<PageLimit>,
+    key: impl Fn(&T) -> K,
+) -> Result<Page<T>, ToolError> {
+    let taken = serde_json::to_vec(beside)?.len();
+    let (page, left_out) = cut(call.list(), rows, limit, taken, key)?;
     call.leave_out(left_out);
     Ok(page)
 }
@@ -53,16 +69,17 @@ pub(crate) fn after<K: DeserializeOwned>(call: &Call<'_>, cursor: Option<&str>) 
     cursor.map(|cursor| key_in(call.list(), cursor)).transpose()
 }
 
-/// The page, and how many of the rows that were asked for it has no room for.
+/// The page, and how many of the rows that were asked for it has no room for beside what takes this many bytes.
 fn cut<T: Serialize, K: Serialize>(
     list: &str,
     mut rows: Vec<T>,
     limit: Option<PageLimit>,
+    taken: usize,
     key: impl Fn(&T) -> K,
 ) -> Result<(Page<T>, usize), ToolError> {
     let wanted = usize::from(limit.unwrap_or_default().rows());
     let mut kept = 0;
-    let mut bytes = OVERHEAD_BYTES;
+    let mut bytes = OVERHEAD_BYTES + taken;
     for row in rows.iter().take(wanted) {
         bytes += serde_json::to_vec(row)?.len() + 1;
         if bytes > MAX_REPLY_DATA_BYTES {
@@ -118,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_full_page_says_where_to_go_on() {
-        let (page, left_out) = cut(LIST, vec![1, 2, 3], limit(2), |row| *row).unwrap();
+        let (page, left_out) = cut(LIST, vec![1, 2, 3], limit(2), 0, |row| *row).unwrap();
         assert_eq!(
             (page.rows.as_slice(), page.more, left_out),
             ([1, 2].as_slice(), true, 0)
@@ -128,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_last_page_says_so() {
-        let (page, _) = cut(LIST, vec![1, 2], limit(2), |row| *row).unwrap();
+        let (page, _) = cut(LIST, vec![1, 2], limit(2), 0, |row| *row).unwrap();
         assert!(!page.more && page.next_cursor.is_none());
     }
 
@@ -136,9 +153,15 @@ mod tests {
     #[test]
     fn a_large_page_is_cut_at_a_row() {
         let rows: Vec<String> = (0..200).map(|n| format!("{n}{}", "x".repeat(1000))).collect();
-        let (page, left_out) = cut(LIST, rows.clone(), limit(150), Clone::clone).unwrap();
+        let (page, left_out) = cut(LIST, rows.clone(), limit(150), 0, Clone::clone).unwrap();
         assert!(serde_json::to_vec(&page).unwrap().len() <= MAX_REPLY_DATA_BYTES);
         assert!(page.more && page.rows.len() > 20);
+        let (beside, _) = cut(LIST, rows.clone(), limit(150), 5000, Clone::clone).unwrap();
+        assert_eq!(
+            beside.rows.len() + 5,
+            page.rows.len(),
+            "what it stands beside takes room"
+        );
         assert_eq!(page.rows.len() + left_out, 150);
         let last: String = key_in(LIST, &page.next_cursor.unwrap()).unwrap();
         assert_eq!(Some(&last), page.rows.last());
@@ -160,7 +183,7 @@ mod tests {
 
     /// The cursor of a list is one that its own schema takes and that leads back to its key.
     fn comes_back<K: Serialize + DeserializeOwned>(list: &'static str, other_args: Value, key: impl Fn() -> K) {
-        let (page, _) = cut(list, vec![1, 2], limit(1), |_| key()).unwrap();
+        let (page, _) = cut(list, vec![1, 2], limit(1), 0, |_| key()).unwrap();
         let cursor = page.next_cursor.unwrap();
         let taken: K = key_in(list, &cursor).unwrap();
         assert_eq!(

@@ -4,8 +4,12 @@
 use super::{Call, NAME_A_CAMPUS};
 use crate::{
     ability::CampusRule,
-    db::relationship::{
-        self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, DirectorOverPlan, DirectsStream, InChargeOf, SubjectTeacherIn, Teaches, WriterOf,
+    db::{
+        relationship::{
+            self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, DirectorOverPlan,
+            DirectsStream, InChargeOf, SubjectTeacherIn, Teaches, TeachesOn, WriterOf,
+        },
+        results,
     },
     error::ToolError,
 };
@@ -14,8 +18,10 @@ use uuid::Uuid;
 
 /// The same for a stream that is not there, one of another year, and one that is not the actor's.
 pub(super) const STREAM_NOT_FOUND: ToolError = ToolError::NotFound("Stream");
+/// The same for a term that is not there, one of another year, and one of a campus that is not the actor's.
+pub(super) const TERM_NOT_FOUND: ToolError = ToolError::NotFound("Term");
 /// For whoever directs the studies of no campus.
-const NOT_A_DIRECTOR: ToolError = ToolError::Forbidden("this is for the director of studies of a campus");
+pub(super) const NOT_A_DIRECTOR: ToolError = ToolError::Forbidden("this is for the director of studies of a campus");
 /// For whoever teaches no subject.
 const NOT_A_TEACHER: ToolError = ToolError::Forbidden("this is for whoever teaches a subject to a stream of this year");
 /// The same for a plan that is not there, one of another year, and one that is neither the actor's own nor for the actor to review.
@@ -23,6 +29,8 @@ const PLAN_NOT_FOUND: ToolError = ToolError::NotFound("Lesson plan");
 /// For a plan of one's own whose stream somebody else teaches now.
 const TEACHES_NO_MORE: ToolError =
     ToolError::Forbidden("this plan is for a subject and a stream that this person no longer teaches");
+/// For whoever teaches on no campus.
+const NO_TEACHER: ToolError = ToolError::Forbidden("this is for who teaches on a campus or directs its studies");
 
 /// The rows of the pinned campus, or of any: what a relationship is about limits them further.
 pub(super) fn pinned(call: &Call<'_>) -> CampusRule {
@@ -83,13 +91,53 @@ pub(super) async fn director_of(
     call: &mut Call<'_>,
     requested: Option<RequestedCampus>,
 ) -> Result<DirectorOfStudiesOf, ToolError> {
+    let directed = directed_by(call, requested).await?;
+    match directed.as_slice() {
+        &[only] => Ok(only),
+        _ => Err(ToolError::Invalid(NAME_A_CAMPUS.to_owned())),
+    }
+}
+
+/// The campuses whose studies the actor directs, of the pinned or requested one or of all; at least one.
+async fn directed_by(
+    call: &mut Call<'_>,
+    requested: Option<RequestedCampus>,
+) -> Result<Vec<DirectorOfStudiesOf>, ToolError> {
     let actor = call.actor();
     let named = call.named_campus(requested);
     let rows = named.map_or(CampusRule::All, |campus| CampusRule::All.within(campus));
     let directed = relationship::directs(call.tx(), actor, &rows).await?;
-    match (directed.as_slice(), named) {
+    match (directed.is_empty(), named) {
+        (false, _) => Ok(directed),
+        (true, None) => Err(NOT_A_DIRECTOR),
+        (true, Some(_)) => Err(ToolError::NotFound("Campus")),
+    }
+}
+
+/// A term's campus, for a director of its studies; the term is of the year that the campus is in.
+pub(super) async fn director_of_term(
+    call: &mut Call<'_>,
+    term: Uuid,
+    requested: Option<RequestedCampus>,
+) -> Result<DirectorOfStudiesOf, ToolError> {
+    let directed = directed_by(call, requested).await?;
+    let campus = results::campus_of_term(call.tx(), term).await?;
+    let proof = directed.into_iter().find(|proof| Some(proof.campus()) == campus);
+    proof.ok_or(TERM_NOT_FOUND)
+}
+
+/// The pinned or requested campus, else the only one, for whoever teaches on it or directs its studies.
+pub(super) async fn teaches_on(
+    call: &mut Call<'_>,
+    requested: Option<RequestedCampus>,
+) -> Result<TeachesOn, ToolError> {
+    let actor = call.actor();
+    let named = call.named_campus(requested);
+    let rows = named.map_or(CampusRule::All, |campus| CampusRule::All.within(campus));
+    let taught = relationship::teaches_on(call.tx(), actor, &rows).await?;
+    match (taught.as_slice(), named) {
         (&[only], _) => Ok(only),
-        ([], None) => Err(NOT_A_DIRECTOR),
+        ([], None) => Err(NO_TEACHER),
         ([], Some(_)) => Err(ToolError::NotFound("Campus")),
         (_, _) => Err(ToolError::Invalid(NAME_A_CAMPUS.to_owned())),
     }

@@ -53,6 +53,7 @@ impl<'a> Loader<'a> {
         self.load_teaching().await?;
         self.load_guardians().await
         self.load_lessons().await
+        self.load_marks().await
     }
 
     pub(super) fn id(&self, names: &[&str]) -> Uuid {
