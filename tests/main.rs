@@ -11,6 +11,7 @@
 )]
 
 mod architecture;
+mod assessments;
 mod audit_entries;
 mod authorization;
 mod call_admitted;
@@ -26,6 +27,8 @@ mod departments;
 mod every_tool;
 mod every_write;
 mod faulty_models;
+mod gradebooks;
+mod grading;
 mod http;
 mod idempotency;
 mod kill_broker;
@@ -40,7 +43,9 @@ mod paging;
 mod pool;
 mod redelivery;
 mod registry;
+mod results;
 mod scope_sentences;
+mod scores;
 mod shutdown;
 mod staff;
 mod streams;

@@ -122,7 +122,7 @@ fn key_in<K: DeserializeOwned>(list: &str, cursor: &str) -> Result<K, ToolError>
 mod tests {
     use super::*;
     use crate::{
-        db::{department::NameKey, teaching::RosterKey},
+        db::{assessment::AssessmentKey, department::NameKey, teaching::RosterKey},
         tools::Handlers,
     };
     use uuid::Uuid;
@@ -204,11 +204,18 @@ mod tests {
             comes_back("list.departments", serde_json::json!({}), || {
                 NameKey(name(120), Uuid::max())
             });
-            comes_back(
-                "list.stream_roster",
-                serde_json::json!({ "streamId": Uuid::max() }),
-                || RosterKey(name(200), name(200), Uuid::max()),
-            );
+            for list in ["list.stream_roster", "get.class_gradebook"] {
+                comes_back(list, serde_json::json!({ "streamId": Uuid::max() }), || {
+                    RosterKey(name(200), name(200), Uuid::max())
+                });
+            }
+            let of_subject = serde_json::json!({ "streamId": Uuid::max(), "subjectId": Uuid::max() });
+            comes_back("get.subject_gradebook", of_subject.clone(), || {
+                RosterKey(name(200), name(200), Uuid::max())
+            });
+            comes_back("list.assessments", of_subject, || {
+                AssessmentKey(chrono::NaiveDate::MAX, Uuid::max())
+            });
         }
     }
 }
