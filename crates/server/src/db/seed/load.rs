@@ -51,8 +51,8 @@ impl<'a> Loader<'a> {
         self.department_people().await?;
         self.department_permissions().await?;
         self.load_teaching().await?;
-        self.load_guardians().await
-        self.load_lessons().await
+        self.load_guardians().await?;
+        self.load_lessons().await?;
         self.load_marks().await
     }
 
