@@ -1,4 +1,7 @@
 //! `lesson_templates` and `lesson_plans`.
+//!
+//! Where a list begins is a value like any other: beside row-level security a `coalesce` would keep the key from being a condition of
+//! the index.
 
 use super::{
     DbResult, Tx,
@@ -100,13 +103,13 @@ pub(crate) async fn templates(
              FROM lesson_templates m
              LEFT JOIN subjects b ON b.school_id = m.school_id AND b.id = m.subject_id
             WHERE m.school_id = $1 AND ($2::uuid IS NULL OR m.subject_id IS NULL OR m.subject_id = $2)
-              AND (m.name, m.id) > (coalesce($3, ''), coalesce($4, '00000000-0000-0000-0000-000000000000'::uuid))
+              AND (m.name, m.id) > ($3, $4)
             ORDER BY m.name, m.id
             LIMIT $5"#,
         proof.school(),
         subject,
-        after.map(|key| key.0.as_str()),
-        after.map(|key| key.1),
+        after.map_or("", |key| key.0.as_str()),
+        after.map_or(Uuid::nil(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)
@@ -233,6 +236,11 @@ pub(crate) async fn read(tx: &mut Tx, school: Uuid, id: Uuid) -> DbResult<Lesson
     .await?)
 }
 
+/// A day after all lessons that the table takes.
+fn far_future() -> NaiveDate {
+    NaiveDate::from_ymd_opt(2200, 1, 1).unwrap_or_default()
+}
+
 /// Lists a teacher's plans of the current year on the campuses of a rule, the newest lesson first.
 pub(crate) async fn of_teacher(
     tx: &mut Tx,
@@ -256,16 +264,15 @@ pub(crate) async fn of_teacher(
           JOIN users u ON u.id = s.user_id
           LEFT JOIN lesson_templates m ON m.school_id = p.school_id AND m.id = p.template_id
          WHERE p.teacher_id = $1 AND ($2::uuid[] IS NULL OR p.campus_id = ANY($2)) AND ($3::text IS NULL OR p.status = $3)
-           AND (p.taught_on, p.id)
-               < (coalesce($4, 'infinity'::date), coalesce($5, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid))
+           AND (p.taught_on, p.id) < ($4, $5)
          ORDER BY p.taught_on DESC, p.id DESC
          LIMIT $6
         "#,
         staff,
         rows.campuses() as _,
         status,
-        after.map(|key| key.0),
-        after.map(|key| key.1),
+        after.map_or(far_future(), |key| key.0),
+        after.map_or(Uuid::max(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)
@@ -296,15 +303,14 @@ pub(crate) async fn waiting(
            AND p.campus_academic_year_id = (SELECT y.id FROM campus_academic_years y
                                              WHERE y.school_id = $1 AND y.campus_id = $2 AND y.is_current)
            AND p.status = 'submitted'
-           AND (p.submitted_at, p.id)
-               > (coalesce($3, '-infinity'::timestamptz), coalesce($4, '00000000-0000-0000-0000-000000000000'::uuid))
+           AND (p.submitted_at, p.id) > ($3, $4)
          ORDER BY p.submitted_at, p.id
          LIMIT $5
         "#,
         proof.school(),
         proof.campus(),
-        after.map(|key| key.0),
-        after.map(|key| key.1),
+        after.map_or(DateTime::UNIX_EPOCH, |key| key.0),
+        after.map_or(Uuid::nil(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)
