@@ -18,7 +18,8 @@ pub struct Stream {
     /// For the audit row; a reply does not name the tenant.
     #[serde(skip)]
     pub(crate) school_id: Uuid,
-    pub(crate) stream_id: Uuid,
+    #[serde(rename = "streamId")]
+    pub(crate) id: Uuid,
     pub(crate) name: String,
     pub(crate) class_id: Uuid,
     pub(crate) class_name: String,
@@ -73,7 +74,7 @@ pub(crate) async fn list(
     Ok(sqlx::query_as!(
         Stream,
         r#"
-        SELECT st.school_id, st.id AS stream_id, st.name, st.class_id, k.name AS class_name, st.campus_id, c.name AS campus_name,
+        SELECT st.school_id, st.id, st.name, st.class_id, k.name AS class_name, st.campus_id, c.name AS campus_name,
                s.id AS "class_teacher_id?", u.name AS "class_teacher_name?",
                (SELECT count(*)
                   FROM enrolments e
@@ -127,7 +128,7 @@ pub(crate) async fn insert(tx: &mut Tx, new: NewStream<'_>) -> DbResult<Option<S
             SELECT k.school_id, $1, k.id, $4, $5, $6 FROM classes k WHERE k.school_id = $2 AND k.id = $3
             RETURNING school_id, id, class_id, campus_id, name
         )
-        SELECT a.school_id, a.id AS stream_id, a.name, a.class_id, k.name AS class_name, a.campus_id, c.name AS campus_name,
+        SELECT a.school_id, a.id, a.name, a.class_id, k.name AS class_name, a.campus_id, c.name AS campus_name,
                NULL::uuid AS class_teacher_id, NULL::text AS class_teacher_name, 0::bigint AS "student_count!"
           FROM added a
           JOIN classes k ON k.school_id = a.school_id AND k.id = a.class_id

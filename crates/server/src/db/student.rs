@@ -15,7 +15,8 @@ pub(crate) struct Student {
     /// For the audit row; a reply does not name the tenant.
     #[serde(skip)]
     pub(crate) school_id: Uuid,
-    pub(crate) student_id: Uuid,
+    #[serde(rename = "studentId")]
+    pub(crate) id: Uuid,
     pub(crate) admission_number: String,
     pub(crate) given_name: String,
     pub(crate) family_name: String,
@@ -145,7 +146,7 @@ pub(crate) async fn details(tx: &mut Tx, id: Uuid, rows: &CampusRule) -> DbResul
     Ok(row.map(|row| StudentDetails {
         student: Student {
             school_id: row.school_id,
-            student_id: row.id,
+            id: row.id,
             admission_number: row.admission_number,
             given_name: row.given_name,
             family_name: row.family_name,

@@ -12,7 +12,8 @@ pub struct Subject {
     /// For the audit row; a reply does not name the tenant.
     #[serde(skip)]
     pub(crate) school_id: Uuid,
-    pub(crate) subject_id: Uuid,
+    #[serde(rename = "subjectId")]
+    pub(crate) id: Uuid,
     pub(crate) code: String,
     pub(crate) name: String,
     pub(crate) description: Option<String>,
@@ -66,7 +67,7 @@ pub(crate) async fn list(
     .await?;
     let subjects = found.into_iter().map(|row| Subject {
         school_id: row.school_id,
-        subject_id: row.id,
+        id: row.id,
         code: row.code,
         name: row.name,
         description: row.description,
@@ -123,7 +124,7 @@ pub(crate) async fn insert(
     .await?;
     Ok(Subject {
         school_id: school,
-        subject_id: id,
+        id,
         code: new.code.to_owned(),
         name: new.name.to_owned(),
         description: new.description.map(str::to_owned),

@@ -72,7 +72,7 @@ impl ToolHandler for ListStreams {
         }
         let after: Option<NameKey> = page::after(call, self.cursor.as_deref())?;
         let found = stream::list(call.tx(), &rows, self.class_id, after.as_ref(), fetch(self.limit)).await?;
-        page(call, found, self.limit, |row| NameKey(row.name.clone(), row.stream_id))
+        page(call, found, self.limit, |row| NameKey(row.name.clone(), row.id))
     }
 }
 
@@ -82,7 +82,7 @@ impl ToolHandler for CreateStream {
         casl(Action::Create, Resource::Stream).audited(Action::Create, RESOURCE_TYPE, |stream: &Stream| AuditSubject {
             school_id: stream.school_id,
             campus_id: Some(stream.campus_id),
-            resource_id: stream.stream_id,
+            resource_id: stream.id,
         });
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {

@@ -278,6 +278,6 @@ fn subject(details: &StudentDetails) -> AuditSubject {
     AuditSubject {
         school_id: details.student.school_id,
         campus_id: Some(details.student.campus_id),
-        resource_id: details.student.student_id,
+        resource_id: details.student.id,
     }
 }

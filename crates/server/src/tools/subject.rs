@@ -39,7 +39,7 @@ impl ToolHandler for ListSubjects {
         }
         let after: Option<NameKey> = page::after(call, self.cursor.as_deref())?;
         let found = subject::list(call.tx(), self.class_id, after.as_ref(), fetch(self.limit)).await?;
-        page(call, found, self.limit, |row| NameKey(row.name.clone(), row.subject_id))
+        page(call, found, self.limit, |row| NameKey(row.name.clone(), row.id))
     }
 }
 
@@ -49,7 +49,7 @@ impl ToolHandler for CreateSubject {
         casl(Action::Create, Resource::Subject).audited(Action::Create, "SUBJECT", |subject: &Subject| AuditSubject {
             school_id: subject.school_id,
             campus_id: None,
-            resource_id: subject.subject_id,
+            resource_id: subject.id,
         });
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
