@@ -64,12 +64,12 @@ pub(crate) async fn list(
         "SELECT school_id, id, campus_id, name, description
            FROM departments
           WHERE ($1::uuid[] IS NULL OR campus_id = ANY($1))
-            AND (name, id) > (coalesce($2, ''), coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
+            AND (name, id) > ($2, $3)
           ORDER BY name, id
           LIMIT $4",
         rows.campuses() as _,
-        after.map(|key| key.0.as_str()),
-        after.map(|key| key.1),
+        after.map_or("", |key| key.0.as_str()),
+        after.map_or(Uuid::nil(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)
