@@ -12,6 +12,7 @@
 
 mod architecture;
 mod assessments;
+mod attendance;
 mod audit_entries;
 mod authorization;
 mod call_admitted;

@@ -4,6 +4,7 @@
 //! offer, agent map and the every-tool tests walk the list.
 
 pub mod assessment;
+pub mod attendance;
 pub mod audit;
 pub mod campus;
 pub mod coverage;
@@ -95,6 +96,8 @@ rpc_agent_tools![
     gradebook::GetSubjectGradebook,
     gradebook::GetClassGradebook,
     gradebook::PublishResults,
+    attendance::RecordAttendance,
+    attendance::GetAttendanceSummary,
     audit::ListAuditEntries,
 ];
 

@@ -1,6 +1,6 @@
 //! `academic_years`, what each campus makes of them (`campus_academic_years`), and their `terms`.
 
-use super::{DbResult, Tx};
+use super::{DbResult, Tx, relationship::CurrentStream};
 use crate::ability::CampusRule;
 use chrono::NaiveDate;
 use contract::argument::YearOfCampus;
@@ -83,4 +83,58 @@ pub(crate) async fn calendars(
         terms: row.terms.map(|terms| terms.0).unwrap_or_default(),
     });
     Ok(calendars.collect())
+}
+
+/// Where a stream's campus is in its year today, which is the school's today.
+#[derive(Debug)]
+pub(crate) struct SchoolDay {
+    pub(crate) today: NaiveDate,
+    /// The first day of the calendar year in which the school year begins.
+    pub(crate) year_begins: NaiveDate,
+    /// The term that began last, and before the first begins the first; none where the year has no terms.
+    pub(crate) term: Option<Term>,
+}
+
+/// Reads where a stream's campus is in its year.
+pub(crate) async fn school_day(tx: &mut Tx, stream: &CurrentStream) -> DbResult<SchoolDay> {
+    let row = sqlx::query!(
+        r#"
+        SELECT d.today AS "today!", make_date(a.year, 1, 1) AS "year_begins!",
+               (SELECT json_build_object('id', t.id, 'termNumber', t.term_number, 'name', t.name,
+                                         'startsOn', t.starts_on, 'endsOn', t.ends_on)
+                  FROM terms t
+                 WHERE t.school_id = y.school_id AND t.campus_academic_year_id = y.id
+                 ORDER BY t.starts_on <= d.today DESC, abs(t.starts_on - d.today), t.term_number
+                 LIMIT 1) AS "term: Json<Term>"
+          FROM campus_academic_years y
+          JOIN academic_years a ON a.school_id = y.school_id AND a.id = y.academic_year_id
+          JOIN schools s ON s.id = y.school_id
+         CROSS JOIN LATERAL (SELECT (now() AT TIME ZONE s.time_zone)::date AS today) d
+         WHERE y.school_id = $1 AND y.id = $2
+        "#,
+        stream.school(),
+        stream.year()
+    )
+    .fetch_one(tx.connection()?)
+    .await?;
+    Ok(SchoolDay {
+        today: row.today,
+        year_begins: row.year_begins,
+        term: row.term.map(|term| term.0),
+    })
+}
+
+/// Finds a term of the year that a stream is in.
+pub(crate) async fn term(tx: &mut Tx, stream: &CurrentStream, id: Uuid) -> DbResult<Option<Term>> {
+    Ok(sqlx::query_as!(
+        Term,
+        "SELECT id, term_number AS number, name, starts_on, ends_on
+           FROM terms
+          WHERE school_id = $1 AND campus_academic_year_id = $2 AND id = $3",
+        stream.school(),
+        stream.year(),
+        id
+    )
+    .fetch_optional(tx.connection()?)
+    .await?)
 }

@@ -4,6 +4,7 @@
 //! only where there is no school yet; it never changes what is there. Ids follow from names ([`id`]), so that every
 //! installation agrees on them. These are statements that only load data, hence not the checked macros.
 
+mod attendance;
 mod data;
 mod guardians;
 mod hilltop;
@@ -97,6 +98,7 @@ pub async fn seed(conn: &mut PgConnection) -> Result<Seeded, sqlx::Error> {
 /// | lesson template | slug, `lesson-template`, `plain`, `groups`, `revision`, `problem` or `practical` |
 /// | lesson plan | slug, `lesson-plan`, campus, `current` or `previous`, stream, subject's code, status |
 /// | assessment | slug, `assessment`, id of the stream, code of the subject, number of the term, `1` or `2` |
+/// | attendance mark | slug, `attendance`, admission number, day |
 #[must_use]
 pub fn id(names: &[&str]) -> Uuid {
     let mut hash = Sha256::new();

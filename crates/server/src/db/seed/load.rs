@@ -54,6 +54,7 @@ impl<'a> Loader<'a> {
         self.load_guardians().await?;
         self.load_lessons().await?;
         self.load_marks().await
+        self.load_attendance().await
     }
 
     pub(super) fn id(&self, names: &[&str]) -> Uuid {
