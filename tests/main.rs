@@ -45,6 +45,7 @@ mod pool;
 mod redelivery;
 mod registry;
 mod results;
+mod reports;
 mod scope_sentences;
 mod scores;
 mod shutdown;

@@ -12,6 +12,7 @@ pub mod department;
 pub mod gradebook;
 pub mod grading;
 pub mod lesson;
+pub mod report;
 pub mod school;
 pub mod staff;
 pub mod stream;
@@ -98,6 +99,8 @@ rpc_agent_tools![
     gradebook::PublishResults,
     attendance::RecordAttendance,
     attendance::GetAttendanceSummary,
+    report::WriteReportComment,
+    report::ListReportComments,
     audit::ListAuditEntries,
 ];
 

@@ -24,6 +24,7 @@ pub(crate) mod operator;
 mod pool;
 pub(crate) mod relationship;
 pub(crate) mod results;
+pub(crate) mod report;
 pub(crate) mod school;
 pub mod seed;
 pub(crate) mod staff;

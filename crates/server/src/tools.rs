@@ -14,6 +14,7 @@ mod grading;
 mod lesson;
 pub(crate) mod page;
 mod relationship;
+mod report;
 mod school;
 mod staff;
 mod stream;

@@ -51,6 +51,25 @@ impl ClassTeacherOf {
     }
 }
 
+/// Proof that the actor is class teacher of the stream that a student is in.
+#[derive(Debug)]
+pub(crate) struct ClassTeacherOfStudent {
+    stream: CurrentStream,
+    student_id: Uuid,
+}
+
+impl ClassTeacherOfStudent {
+    /// The stream that the student is in.
+    pub(crate) const fn stream(&self) -> &CurrentStream {
+        &self.stream
+    }
+
+    /// The student.
+    pub(crate) const fn student(&self) -> Uuid {
+        self.student_id
+    }
+}
+
 /// Proof that the actor teaches a subject to a stream.
 #[derive(Debug)]
 pub(crate) struct Teaches {
@@ -218,6 +237,34 @@ pub(crate) async fn class_teacher_of(
     .fetch_optional(tx.connection()?)
     .await?;
     Ok(found.map(|_| ClassTeacherOf { stream }))
+}
+
+/// Whether the actor is class teacher of a stream of the current year that a student is in, on the campuses of a rule.
+pub(crate) async fn class_teacher_of_student(
+    tx: &mut Tx,
+    actor: &Actor,
+    student_id: Uuid,
+    rows: &CampusRule,
+) -> DbResult<Option<ClassTeacherOfStudent>> {
+    let Some(staff) = actor.staff_id else { return Ok(None) };
+    let stream = sqlx::query_as!(
+        CurrentStream,
+        "SELECT st.school_id, st.id, st.campus_id, st.campus_academic_year_id
+           FROM enrolments e
+           JOIN students p ON p.school_id = e.school_id AND p.id = e.student_id AND p.active
+           JOIN streams st ON st.school_id = e.school_id AND st.id = e.stream_id
+           JOIN campus_academic_years y ON y.school_id = st.school_id AND y.id = st.campus_academic_year_id AND y.is_current
+           JOIN class_teachers t ON t.school_id = st.school_id AND t.stream_id = st.id AND t.staff_id = $2
+          WHERE e.student_id = $1 AND ($3::uuid[] IS NULL OR st.campus_id = ANY($3))
+          ORDER BY e.enrolled_on DESC, st.id
+          LIMIT 1",
+        student_id,
+        staff,
+        rows.campuses() as _
+    )
+    .fetch_optional(tx.connection()?)
+    .await?;
+    Ok(stream.map(|stream| ClassTeacherOfStudent { stream, student_id }))
 }
 
 /// Whether the actor teaches a subject to a stream.

@@ -11,6 +11,7 @@ mod hilltop;
 mod lessons;
 mod load;
 mod marks;
+mod reports;
 mod riverside;
 mod teaching;
 
@@ -99,6 +100,7 @@ pub async fn seed(conn: &mut PgConnection) -> Result<Seeded, sqlx::Error> {
 /// | lesson plan | slug, `lesson-plan`, campus, `current` or `previous`, stream, subject's code, status |
 /// | assessment | slug, `assessment`, id of the stream, code of the subject, number of the term, `1` or `2` |
 /// | attendance mark | slug, `attendance`, admission number, day |
+/// | report comment | slug, `report-comment`, admission number, term's number |
 #[must_use]
 pub fn id(names: &[&str]) -> Uuid {
     let mut hash = Sha256::new();

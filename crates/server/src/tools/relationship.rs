@@ -6,7 +6,7 @@ use crate::{
     ability::CampusRule,
     db::{
         relationship::{
-            self, AnswersForSubject, ClassTeacherOf, CurrentStream, DirectorOfStudiesOf, DirectorOverPlan,
+            self, AnswersForSubject, ClassTeacherOf, ClassTeacherOfStudent, CurrentStream, DirectorOfStudiesOf, DirectorOverPlan,
             DirectsStream, InChargeOf, SubjectTeacherIn, Teaches, TeachesOn, WriterOf,
         },
         results,
@@ -20,6 +20,8 @@ use uuid::Uuid;
 pub(super) const STREAM_NOT_FOUND: ToolError = ToolError::NotFound("Stream");
 /// The same for a term that is not there, one of another year, and one of a campus that is not the actor's.
 pub(super) const TERM_NOT_FOUND: ToolError = ToolError::NotFound("Term");
+/// The same for a student who is not there, one who has left, and one of another's stream.
+pub(super) const STUDENT_NOT_FOUND: ToolError = ToolError::NotFound("Student");
 /// For whoever directs the studies of no campus.
 pub(super) const NOT_A_DIRECTOR: ToolError = ToolError::Forbidden("this is for the director of studies of a campus");
 /// For whoever teaches no subject.
@@ -45,6 +47,18 @@ pub(super) async fn class_teacher_of(call: &mut Call<'_>, stream: Uuid) -> Resul
     relationship::class_teacher_of(call.tx(), actor, stream)
         .await?
         .ok_or(STREAM_NOT_FOUND)
+}
+
+/// The student, for the class teacher of the stream that they are in.
+pub(super) async fn class_teacher_of_student(
+    call: &mut Call<'_>,
+    student: Uuid,
+) -> Result<ClassTeacherOfStudent, ToolError> {
+    let rows = pinned(call);
+    let actor = call.actor();
+    relationship::class_teacher_of_student(call.tx(), actor, student, &rows)
+        .await?
+        .ok_or(STUDENT_NOT_FOUND)
 }
 
 /// The stream, for its class teacher and for a director of studies of its campus.

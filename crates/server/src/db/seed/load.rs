@@ -55,6 +55,8 @@ impl<'a> Loader<'a> {
         self.load_lessons().await?;
         self.load_marks().await
         self.load_attendance().await
+        self.load_attendance().await?;
+        self.load_reports().await
     }
 
     pub(super) fn id(&self, names: &[&str]) -> Uuid {
