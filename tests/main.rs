@@ -10,6 +10,7 @@
     reason = "these are tests"
 )]
 
+mod announcements;
 mod architecture;
 mod assessments;
 mod attendance;

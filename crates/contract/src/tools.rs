@@ -4,6 +4,7 @@
 //! offer, agent map and the every-tool tests walk the list.
 
 pub mod assessment;
+pub mod announcement;
 pub mod attendance;
 pub mod audit;
 pub mod campus;
@@ -101,6 +102,8 @@ rpc_agent_tools![
     attendance::GetAttendanceSummary,
     report::WriteReportComment,
     report::ListReportComments,
+    announcement::ListAnnouncements,
+    announcement::PublishAnnouncement,
     audit::ListAuditEntries,
 ];
 

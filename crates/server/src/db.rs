@@ -6,6 +6,7 @@
 pub(crate) mod academic_year;
 pub(crate) mod account;
 pub(crate) mod assessment;
+pub(crate) mod announcement;
 pub(crate) mod attendance;
 pub(crate) mod audit_log;
 pub(crate) mod campus;

@@ -4,6 +4,7 @@
 //! the database than the transaction in its [`Call`], and no other way to a campus than the call's scope.
 
 mod assessment;
+mod announcement;
 mod attendance;
 mod audit;
 mod campus;

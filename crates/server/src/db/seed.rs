@@ -4,6 +4,7 @@
 //! only where there is no school yet; it never changes what is there. Ids follow from names ([`id`]), so that every
 //! installation agrees on them. These are statements that only load data, hence not the checked macros.
 
+mod announcements;
 mod attendance;
 mod data;
 mod guardians;
@@ -101,6 +102,7 @@ pub async fn seed(conn: &mut PgConnection) -> Result<Seeded, sqlx::Error> {
 /// | assessment | slug, `assessment`, id of the stream, code of the subject, number of the term, `1` or `2` |
 /// | attendance mark | slug, `attendance`, admission number, day |
 /// | report comment | slug, `report-comment`, admission number, term's number |
+/// | announcement | slug, `announcement`, title, and the campus and the stream that it is for |
 #[must_use]
 pub fn id(names: &[&str]) -> Uuid {
     let mut hash = Sha256::new();

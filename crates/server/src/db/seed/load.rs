@@ -56,7 +56,8 @@ impl<'a> Loader<'a> {
         self.load_marks().await
         self.load_attendance().await
         self.load_attendance().await?;
-        self.load_reports().await
+        self.load_reports().await?;
+        self.load_announcements().await
     }
 
     pub(super) fn id(&self, names: &[&str]) -> Uuid {
