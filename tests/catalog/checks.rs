@@ -210,9 +210,18 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
     Check {
-        says: "no function runs as its owner, or sees rows before the policies do",
-        query: "select oid::regprocedure::text from pg_proc where pronamespace = 'public'::regnamespace and (prosecdef or proleakproof)",
+        // open_account opens or finds the account of somebody who is invited, whom no tenant sees yet, and answers an id
+        says: "no function but one runs as its owner, that one in a path of its own, and none sees rows before the policies do",
+        query: "select oid::regprocedure::text from pg_proc where pronamespace = 'public'::regnamespace and (prosecdef or proleakproof)
+               and not (oid = to_regprocedure('open_account(text, text)') and not proleakproof and prorettype = 'uuid'::regtype
+                 and not proretset
+                 and proconfig is not distinct from array['search_path=pg_catalog, pg_temp'])",
         breaches: &[
+            "alter function open_account(text, text) reset search_path",
+            "alter function open_account(text, text) leakproof",
+            "drop function open_account(text, text);
+             create function open_account(text, text) returns setof users language sql security definer
+                set search_path = pg_catalog, pg_temp as 'select * from public.users'",
             "create function f() returns int language sql security definer as 'select 1'",
             "create function f() returns int language sql leakproof as 'select 1'",
         ],

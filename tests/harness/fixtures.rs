@@ -28,6 +28,8 @@ pub struct School {
     pub student: &'static str,
     /// Somebody without power, on the first campus.
     pub colleague: &'static str,
+    /// The class teacher of the first of these streams, who holds that role wherever they work.
+    pub class_teacher: &'static str,
 }
 
 /// Hilltop Academy.
@@ -42,6 +44,7 @@ pub const HILLTOP: School = School {
     class: "Senior 3",
     student: "HA-0040",
     colleague: "newcomer",
+    class_teacher: "class.teacher",
 };
 /// The same school, seen from its other campus.
 pub const HILLTOP_LAKESIDE: School = School {
@@ -52,6 +55,7 @@ pub const HILLTOP_LAKESIDE: School = School {
     subject: "PHY",
     student: "HA-0110",
     colleague: "lakeside.teacher",
+    class_teacher: "lakeside.teacher",
     ..HILLTOP
 };
 /// Riverside College.
@@ -66,6 +70,7 @@ pub const RIVERSIDE: School = School {
     class: "Form 3",
     student: "RC-0040",
     colleague: "newcomer",
+    class_teacher: "class.teacher",
 };
 
 impl School {
@@ -173,6 +178,7 @@ impl School {
             "{campus}" => Some(self.campus(self.first_campus)),
             "{department}" => Some(self.department_id()),
             "{staff}" => Some(self.staff(self.colleague)),
+            "{class_teacher}" => Some(self.staff(self.class_teacher)),
             "{stream}" => Some(self.stream_id()),
             "{other_stream}" => Some(self.current("stream", self.other_stream)),
             "{subject}" => Some(id(&[self.slug, "subject", self.subject])),

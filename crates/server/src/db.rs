@@ -19,6 +19,7 @@ pub(crate) mod grading;
 #[cfg(feature = "test-hooks")]
 mod inspection;
 pub(crate) mod lesson;
+pub(crate) mod invitation;
 pub mod migrate;
 pub(crate) mod news;
 pub(crate) mod operator;

@@ -87,6 +87,44 @@ impl AgentTool for GetStaffMember {
     }
 }
 
+/// Arguments of `invite_staff_member`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct InviteStaffMember {
+    /// The e-mail address that the person signs in with.
+    #[schemars(length(min = 3, max = 254), regex(pattern = r"^[^@\s]+@[^@\s]+$"))]
+    pub email: String,
+    /// The person's name, as it should be written. Somebody who has an account already keeps the name that is on it.
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"\S"))]
+    pub name: String,
+    /// The person's title, such as "Head of Sciences".
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"\S"))]
+    pub title: Option<String>,
+    /// The campus the person will work on. Ignored while working in one campus. Without it: the whole school.
+    pub campus_id: Option<RequestedCampus>,
+}
+
+impl AgentTool for InviteStaffMember {
+    type Effect = Write;
+    const DEFINITION: ToolDefinition = ToolDefinition::new(
+        Event::new("invite.staff_member"),
+        "invite_staff_member",
+        ToolScope::Campus,
+        Placement::Supervisor,
+        "Add somebody to the staff by their e-mail address, on one campus or for the whole school. They hold no role at first; assign_staff_role gives one.",
+    )
+    .approved();
+
+    fn example() -> Value {
+        json!({
+            "email": "new.colleague@staff.example",
+            "name": "Naomi Adongo",
+            "title": "Teacher of Music",
+            "campusId": "{campus}",
+        })
+    }
+}
+
 /// Arguments of `update_staff_member`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -155,5 +193,34 @@ impl AgentTool for AssignStaffRole {
 
     fn example() -> Value {
         json!({"targetStaffId": "{staff}", "role": "clerk"})
+    }
+}
+
+/// Arguments of `revoke_staff_role`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RevokeStaffRole {
+    /// The member of staff.
+    pub target_staff_id: Uuid,
+    /// The role's name, such as "clerk".
+    #[schemars(length(min = 1, max = 120), regex(pattern = r"\S"))]
+    pub role: String,
+    /// The campus the role is held on. Without it: the role as it is held without a campus.
+    pub campus_id: Option<RequestedCampus>,
+}
+
+impl AgentTool for RevokeStaffRole {
+    type Effect = Write;
+    const DEFINITION: ToolDefinition = ToolDefinition::new(
+        Event::new("revoke.staff_role"),
+        "revoke_staff_role",
+        ToolScope::School,
+        Placement::Supervisor,
+        "Take a role from a member of staff, as they hold it: on one campus or without one. Never from the last administrator, and never a role that allows more than the person asking may do.",
+    )
+    .approved();
+
+    fn example() -> Value {
+        json!({"targetStaffId": "{class_teacher}", "role": "class_teacher"})
     }
 }

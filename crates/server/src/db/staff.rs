@@ -288,3 +288,81 @@ pub(crate) async fn grant(tx: &mut Tx, member: &StaffMember, role: &Role, campus
     .fetch_one(tx.connection()?)
     .await?)
 }
+
+/// Takes a role from a member of staff, as it is held: on one campus or as it is defined. `None` where it is not held so.
+pub(crate) async fn revoke(
+    tx: &mut Tx,
+    member: &StaffMember,
+    role: &Role,
+    campus: Option<Uuid>,
+) -> DbResult<Option<Granted>> {
+    Ok(sqlx::query_as!(
+        Granted,
+        r#"
+        WITH revoked AS (
+            DELETE FROM user_roles
+             WHERE school_id = $1 AND staff_id = $2 AND role_id = $3 AND campus_id IS NOT DISTINCT FROM $4
+            RETURNING school_id, id, campus_id
+        )
+        SELECT r.id AS "id!", c.name AS "campus_name?"
+          FROM revoked r
+          LEFT JOIN campuses c ON c.school_id = r.school_id AND c.id = r.campus_id
+        "#,
+        member.school_id,
+        member.id,
+        role.id,
+        campus
+    )
+    .fetch_optional(tx.connection()?)
+    .await?)
+}
+
+/// Waits until no other call changes who administers a school, and lets none until this one ends.
+pub(crate) async fn hold_administrators(tx: &mut Tx, school: Uuid) -> DbResult<()> {
+    sqlx::query!(
+        "SELECT pg_advisory_xact_lock(hashtextextended('administrators of ' || $1::uuid::text, 0))",
+        school
+    )
+    .execute(tx.connection()?)
+    .await?;
+    Ok(())
+}
+
+/// How a school is administered: by nobody, by somebody of whose power something is taken away, or by somebody who may do everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Administered {
+    Not,
+    Partly,
+    Wholly,
+}
+
+/// How a school is administered. An administrator is active and holds, on no one campus, a rule that allows everything everywhere; one
+/// wholly, where no later rule takes the managing of roles away.
+pub(crate) async fn administered(tx: &mut Tx, school: Uuid) -> DbResult<Administered> {
+    let row = sqlx::query!(
+        r#"
+        SELECT count(*) > 0 AS "any!",
+               count(*) FILTER (WHERE NOT EXISTS (
+                   SELECT FROM user_roles held
+                     JOIN roles dr ON dr.school_id = held.school_id AND dr.id = held.role_id
+                     JOIN role_permissions d ON d.school_id = dr.school_id AND d.role_id = dr.id
+                    WHERE held.school_id = ur.school_id AND held.staff_id = ur.staff_id
+                      AND d.action = 'MANAGE' AND d.resource IN ('ALL', 'ROLE') AND d.effect = 'deny'
+                      AND (dr.rank, d.position) > (r.rank, p.position))) > 0 AS "wholly!"
+          FROM role_permissions p
+          JOIN roles r ON r.school_id = p.school_id AND r.id = p.role_id
+          JOIN user_roles ur ON ur.school_id = r.school_id AND ur.role_id = r.id AND ur.campus_id IS NULL
+          JOIN staff s ON s.school_id = ur.school_id AND s.id = ur.staff_id AND s.active
+          JOIN users u ON u.id = s.user_id AND u.active AND u.type <> 'PLATFORM_ADMIN'
+         WHERE p.school_id = $1 AND p.action = 'MANAGE' AND p.resource = 'ALL' AND p.effect = 'allow' AND p.condition IS NULL
+        "#,
+        school
+    )
+    .fetch_one(tx.connection()?)
+    .await?;
+    Ok(match (row.any, row.wholly) {
+        (_, true) => Administered::Wholly,
+        (true, false) => Administered::Partly,
+        (false, false) => Administered::Not,
+    })
+}

@@ -1,32 +1,39 @@
 //! The staff, and the roles that they hold.
 
+mod ceiling;
+
 use super::{
     Call, ToolHandler,
     page::{self, Page, fetch, page},
 };
 use crate::{
-    ability::{CampusRule, Rule, Topics, Verdict},
+    ability::{CampusRule, Topics},
     db::{
         DbError,
-        facts::RuleRow,
-        staff::{self, Change, HeldRole, InDepartment, StaffDetails, StaffMember},
+        invitation::{self, Place},
+        staff::{self, Change, Granted, HeldRole, InDepartment, Role, StaffDetails, StaffMember},
         teaching::{self, Classroom},
     },
     error::ToolError,
     posture::{AuditSubject, Posture, casl},
-    standing::rule_of,
 };
 use contract::{
     Action, Resource,
-    argument::PageLimit,
+    argument::{PageLimit, RequestedCampus},
     tool::{Read, Write},
-    tools::staff::{AssignStaffRole, GetStaffMember, ListCampusStaff, ListStaff, StaffField, UpdateStaffMember},
+    tools::staff::{
+        AssignStaffRole, GetStaffMember, InviteStaffMember, ListCampusStaff, ListStaff, RevokeStaffRole, StaffField,
+        UpdateStaffMember,
+    },
 };
 use serde::Serialize;
 use uuid::Uuid;
 
 const NOT_FOUND: ToolError = ToolError::NotFound("Staff member");
 const CAMPUS_NOT_FOUND: ToolError = ToolError::NotFound("Campus");
+const ON_STAFF: &str = "Somebody with that address is on the staff of this school already.";
+const HAS_LEFT: &str =
+    "Somebody with that address was on the staff of this school and has left; they cannot be invited again.";
 
 /// A member of staff with all that a reader may know of them.
 #[derive(Debug, Serialize)]
@@ -40,10 +47,10 @@ pub struct Profile {
     teaching: Vec<Classroom>,
 }
 
-/// A role that was given to somebody.
+/// A role that was given to somebody or taken from them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RoleGiven {
+pub struct StaffRole {
     id: Uuid,
     staff_id: Uuid,
     staff_name: String,
@@ -53,6 +60,24 @@ pub struct RoleGiven {
     campus_name: Option<String>,
     #[serde(skip)]
     subject: AuditSubject,
+}
+
+impl StaffRole {
+    fn of(member: StaffMember, role: Role, campus_id: Option<Uuid>, granted: Granted) -> Self {
+        Self {
+            id: granted.id,
+            staff_id: member.id,
+            staff_name: member.name,
+            role: role.name,
+            campus_id,
+            campus_name: granted.campus_name,
+            subject: AuditSubject {
+                school_id: member.school_id,
+                campus_id: campus_id.or(member.campus_id),
+                resource_id: granted.id,
+            },
+        }
+    }
 }
 
 impl ToolHandler for ListStaff {
@@ -105,6 +130,27 @@ impl ToolHandler for GetStaffMember {
     }
 }
 
+impl ToolHandler for InviteStaffMember {
+    type Output = StaffMember;
+    const POSTURE: Posture<Write, Self::Output> =
+        casl(Action::Create, Resource::Staff).audited(Action::Create, "STAFF", subject);
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let place = invited_to(call, self.campus_id).await?;
+        let address = address(call, &self.email).await?;
+        if let Some(active) = invitation::on_staff(call.tx(), place.school_id, &address).await? {
+            return Err(ToolError::Conflict(if active { ON_STAFF } else { HAS_LEFT }.to_owned()));
+        }
+        let account = invitation::open_account(call.tx(), &address, &self.name)
+            .await?
+            .ok_or_else(|| ToolError::Conflict("That address cannot be invited.".to_owned()))?;
+        let joined = invitation::join(call.tx(), place, account, self.title.as_deref()).await?;
+        // whoever invited the same person at the same moment was quicker
+        let joined = joined.ok_or_else(|| ToolError::Conflict(ON_STAFF.to_owned()))?;
+        staff::find(call.tx(), joined, &CampusRule::All).await?.ok_or(NOT_FOUND)
+    }
+}
+
 impl ToolHandler for UpdateStaffMember {
     type Output = StaffMember;
     const POSTURE: Posture<Write, Self::Output> =
@@ -138,7 +184,7 @@ impl ToolHandler for UpdateStaffMember {
             .await?
             .ok_or(NOT_FOUND)?;
         if let Some(campus) = campus_id {
-            may_move(call, &found, campus).await?;
+            ceiling::may_move(call, &found, campus).await?;
         }
         if let Some(name) = &self.name {
             // an account that has left may be another school's, whose trail would say nothing of it
@@ -160,90 +206,118 @@ impl ToolHandler for UpdateStaffMember {
 }
 
 impl ToolHandler for AssignStaffRole {
-    type Output = RoleGiven;
+    type Output = StaffRole;
     const POSTURE: Posture<Write, Self::Output> =
-        casl(Action::Manage, Resource::Role).audited(Action::Manage, "STAFF_ROLE", |given: &RoleGiven| given.subject);
+        casl(Action::Manage, Resource::Role).audited(Action::Manage, "STAFF_ROLE", |role: &StaffRole| role.subject);
 
     fn asks(&self) -> Topics {
         Topics::ALL
     }
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
-        let campus_id = match call.named_campus(self.campus_id) {
-            Some(_) => Some(call.one_campus(Action::Manage, Resource::Role, self.campus_id)?),
-            None => None,
-        };
-        let rows = call.rows(Action::Manage, Resource::Role, None)?;
-        let target = staff::find(call.tx(), self.target_staff_id, &rows)
-            .await?
-            .ok_or(NOT_FOUND)?;
+        let (target, role, campus_id) = role_of(call, self.target_staff_id, &self.role, self.campus_id).await?;
         if !target.active {
             return Err(ToolError::Conflict(
                 "That member of staff is not active, and so cannot be given a role.".to_owned(),
             ));
         }
-        let role = staff::role_named(call.tx(), &target, &self.role)
-            .await?
-            .ok_or(ToolError::NotFound("Role"))?;
-        let rules = staff::rules_of_role(call.tx(), &target, &role, campus_id).await?;
-        let rules: Vec<Rule> = rules
-            .iter()
-            .filter_map(|rule| rule_of(rule, target.campus_id))
-            .collect();
-        if !holds_all(call, &rules)? {
-            return Err(ToolError::Forbidden("that role allows more than you may do yourself"));
-        }
+        let rules = ceiling::may_give(call, &target, &role, campus_id).await?;
+        // a role that forbids can take the last administrator's power as well as revoking can
+        let before = if ceiling::forbids(&rules) {
+            Some(ceiling::administered(call, target.school_id).await?)
+        } else {
+            None
+        };
         let granted = staff::grant(call.tx(), &target, &role, campus_id)
             .await
             .map_err(not_granted)?;
-        let subject = AuditSubject {
-            school_id: target.school_id,
-            campus_id: campus_id.or(target.campus_id),
-            resource_id: granted.id,
-        };
-        Ok(RoleGiven {
-            id: granted.id,
-            staff_id: target.id,
-            staff_name: target.name,
-            role: role.name,
-            campus_id,
-            campus_name: granted.campus_name,
-            subject,
-        })
+        if let Some(before) = before {
+            ceiling::still_administered(call, target.school_id, before).await?;
+        }
+        Ok(StaffRole::of(target, role, campus_id, granted))
     }
 }
 
-/// Rules of a person's own campus follow them to another one, so moving somebody can grant something, as giving a role does.
-async fn may_move(call: &mut Call<'_>, member: &StaffMember, campus: Uuid) -> Result<(), ToolError> {
-    let rules = staff::rules_of_member(call.tx(), member).await?;
-    if holds_all(call, &gained(&rules, member.campus_id, campus))? {
-        Ok(())
-    } else {
-        Err(ToolError::Forbidden(
-            "that person's roles would allow more there than you may do yourself",
-        ))
+impl ToolHandler for RevokeStaffRole {
+    type Output = StaffRole;
+    const POSTURE: Posture<Write, Self::Output> =
+        casl(Action::Manage, Resource::Role).audited(Action::Manage, "STAFF_ROLE", |role: &StaffRole| role.subject);
+
+    fn asks(&self) -> Topics {
+        Topics::ALL
+    }
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let (target, role, campus_id) = role_of(call, self.target_staff_id, &self.role, self.campus_id).await?;
+        ceiling::may_take(call, &target, &role, campus_id).await?;
+        let before = ceiling::administered(call, target.school_id).await?;
+        let revoked = staff::revoke(call.tx(), &target, &role, campus_id).await?;
+        let revoked = revoked.ok_or_else(|| ToolError::Conflict(not_held(campus_id).to_owned()))?;
+        ceiling::still_administered(call, target.school_id, before).await?;
+        Ok(StaffRole::of(target, role, campus_id, revoked))
     }
 }
 
-/// The rules that a move may give somebody: those that change with it, or all of them where it lifts one that forbids.
-fn gained(rules: &[RuleRow], from: Option<Uuid>, to: Uuid) -> Vec<Rule> {
-    let moves: Vec<_> = rules
-        .iter()
-        .map(|rule| (rule_of(rule, from), rule_of(rule, Some(to))))
-        .collect();
-    let lifts = moves
-        .iter()
-        .any(|(before, after)| before != after && before.is_some_and(|rule| rule.verdict == Verdict::Deny));
-    moves
-        .into_iter()
-        .filter(|(before, after)| lifts || before != after)
-        .filter_map(|(_, after)| after)
-        .collect()
+/// The campus that somebody is invited to, or the whole school for whoever may add to it.
+async fn invited_to(call: &mut Call<'_>, requested: Option<RequestedCampus>) -> Result<Place, ToolError> {
+    if call.named_campus(requested).is_some() {
+        let campus = call.one_campus(Action::Create, Resource::Staff, requested)?;
+        return invitation::campus(call.tx(), campus).await?.ok_or(CAMPUS_NOT_FOUND);
+    }
+    let Some(school_id) = call.actor().school_id else {
+        return Err(ToolError::Invalid(
+            "campusId: a platform administrator works for no school, and without a campus this names none".to_owned(),
+        ));
+    };
+    if !call.ability().can_on(Action::Create, Resource::Staff, None)? {
+        return Err(ToolError::Forbidden(
+            "you may not add staff of the whole school; name a campus",
+        ));
+    }
+    Ok(Place {
+        school_id,
+        campus_id: None,
+    })
 }
 
-/// Nobody gives more than they hold.
-fn holds_all(call: &Call<'_>, rules: &[Rule]) -> Result<bool, ToolError> {
-    Ok(call.ability().uncovered(rules, call.standing().campus_ids())?.is_none())
+/// An address as accounts have it. Case is folded in ASCII only, as it is where people sign in: among all letters there are others
+/// that fold to those of somebody else's address.
+async fn address(call: &mut Call<'_>, email: &str) -> Result<String, ToolError> {
+    let address = email.to_ascii_lowercase();
+    if address.to_lowercase() != address || !invitation::is_plain(call.tx(), &address).await? {
+        return Err(ToolError::Invalid(
+            "email: write its letters small and plain, as the person signs in with them".to_owned(),
+        ));
+    }
+    Ok(address)
+}
+
+/// Somebody of the staff, a role of their school by its name, and the campus that it is or will be held on.
+async fn role_of(
+    call: &mut Call<'_>,
+    target: Uuid,
+    role: &str,
+    requested: Option<RequestedCampus>,
+) -> Result<(StaffMember, Role, Option<Uuid>), ToolError> {
+    let campus_id = match call.named_campus(requested) {
+        Some(_) => Some(call.one_campus(Action::Manage, Resource::Role, requested)?),
+        None => None,
+    };
+    let rows = call.rows(Action::Manage, Resource::Role, None)?;
+    let target = staff::find(call.tx(), target, &rows).await?.ok_or(NOT_FOUND)?;
+    let role = staff::role_named(call.tx(), &target, role)
+        .await?
+        .ok_or(ToolError::NotFound("Role"))?;
+    Ok((target, role, campus_id))
+}
+
+const fn not_held(campus: Option<Uuid>) -> &'static str {
+    match campus {
+        Some(_) => "That member of staff does not hold this role on that campus.",
+        None => {
+            "That member of staff does not hold this role without a campus. get_staff_member shows where it is held."
+        }
+    }
 }
 
 /// A platform admin may name any school's campus; only one of the person's own school can be stored.
@@ -270,68 +344,5 @@ fn subject(member: &StaffMember) -> AuditSubject {
         school_id: member.school_id,
         campus_id: member.campus_id,
         resource_id: member.id,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ability::Condition;
-    use serde_json::{Value, json};
-
-    const HERE: Uuid = Uuid::from_u128(1);
-    const THERE: Uuid = Uuid::from_u128(2);
-
-    fn rule(resource: &str, allows: bool, condition: Option<Value>, held: Option<Uuid>) -> RuleRow {
-        RuleRow {
-            a: "LIST".into(),
-            r: resource.into(),
-            y: allows,
-            c: condition,
-            h: held,
-        }
-    }
-
-    fn own() -> Value {
-        json!({"campusId": "$own"})
-    }
-
-    fn resources(rules: &[Rule]) -> Vec<Resource> {
-        rules.iter().map(|rule| rule.resource).collect()
-    }
-
-    /// fault 7
-    #[test]
-    fn a_move_gives_what_is_of_ones_own_campus() {
-        let rules = [
-            rule("STAFF", true, Some(own()), None),
-            rule("SUBJECT", true, None, None),
-            rule("STREAM", true, Some(json!({"campusId": HERE})), None),
-            rule("ROLE", true, Some(own()), Some(HERE)),
-        ];
-        let gained = gained(&rules, Some(HERE), THERE);
-        assert_eq!(resources(&gained), [Resource::Staff]);
-        assert_eq!(gained[0].condition, Condition::Campus(THERE));
-    }
-
-    #[test]
-    fn a_first_campus_gives_what_none_did() {
-        let rules = [rule("STAFF", true, Some(own()), None)];
-        assert_eq!(resources(&gained(&rules, None, THERE)), [Resource::Staff]);
-        assert!(
-            gained(&rules, Some(THERE), THERE).is_empty(),
-            "and staying gives nothing"
-        );
-    }
-
-    #[test]
-    fn a_denial_left_behind_uncovers_everything_else() {
-        let rules = [rule("STAFF", true, None, None), rule("STAFF", false, Some(own()), None)];
-        let gained = gained(&rules, Some(HERE), THERE);
-        assert!(
-            gained
-                .iter()
-                .any(|rule| rule.verdict == Verdict::Allow && rule.condition == Condition::Always)
-        );
     }
 }
