@@ -219,6 +219,7 @@ const ABOVE: &[(&[&str], &[&str])] = &[
 const NOT_ABOVE: &[(&str, &str)] = &[
     // a relationship is proven about the actor of the call, and only `standing` makes one
     ("crates/server/src/db/relationship.rs", "standing"),
+    ("crates/server/src/db/relationship/plan.rs", "standing"),
 ];
 
 pub(super) fn layers(tree: &Tree) -> Findings {

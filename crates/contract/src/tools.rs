@@ -3,8 +3,8 @@
 //! A tool is one definition in `tools/<domain>.rs`, one handler in the server, and one word in the list below. Dispatch, schema,
 //! offer, agent map and the every-tool tests walk the list.
 
-pub mod assessment;
 pub mod announcement;
+pub mod assessment;
 pub mod attendance;
 pub mod audit;
 pub mod campus;
@@ -70,6 +70,7 @@ rpc_agent_tools![
     staff::InviteStaffMember,
     staff::UpdateStaffMember,
     staff::AssignStaffRole,
+    staff::RevokeStaffRole,
     subject::ListSubjects,
     subject::CreateSubject,
     stream::ListStreams,
@@ -81,17 +82,12 @@ rpc_agent_tools![
     student::EnrolStudent,
     student::UpdateStudent,
     student::TransferStudent,
-    staff::RevokeStaffRole,
     teaching::ListMyClassrooms,
     teaching::ListStreamRoster,
-    lesson::ListTemplates,
-    lesson::CreateLessonPlan,
-    lesson::UpdateLessonPlan,
-    lesson::SubmitLessonPlan,
-    lesson::ListMyLessonPlans,
-    lesson::ListLessonPlanReviews,
-    lesson::ReviewLessonPlan,
-    coverage::GetTeachingCoverage,
+    attendance::RecordAttendance,
+    attendance::GetAttendanceSummary,
+    report::WriteReportComment,
+    report::ListReportComments,
     grading::GetGradingConfig,
     grading::UpdateGradingConfig,
     assessment::ListAssessments,
@@ -100,10 +96,14 @@ rpc_agent_tools![
     gradebook::GetSubjectGradebook,
     gradebook::GetClassGradebook,
     gradebook::PublishResults,
-    attendance::RecordAttendance,
-    attendance::GetAttendanceSummary,
-    report::WriteReportComment,
-    report::ListReportComments,
+    lesson::ListTemplates,
+    lesson::CreateLessonPlan,
+    lesson::UpdateLessonPlan,
+    lesson::SubmitLessonPlan,
+    lesson::ListMyLessonPlans,
+    lesson::ListLessonPlanReviews,
+    lesson::ReviewLessonPlan,
+    coverage::GetTeachingCoverage,
     announcement::ListAnnouncements,
     announcement::PublishAnnouncement,
     audit::ListAuditEntries,

@@ -5,8 +5,8 @@
 
 pub(crate) mod academic_year;
 pub(crate) mod account;
-pub(crate) mod assessment;
 pub(crate) mod announcement;
+pub(crate) mod assessment;
 pub(crate) mod attendance;
 pub(crate) mod audit_log;
 pub(crate) mod campus;
@@ -18,15 +18,15 @@ pub(crate) mod gradebook;
 pub(crate) mod grading;
 #[cfg(feature = "test-hooks")]
 mod inspection;
-pub(crate) mod lesson;
 pub(crate) mod invitation;
+pub(crate) mod lesson;
 pub mod migrate;
 pub(crate) mod news;
 pub(crate) mod operator;
 mod pool;
 pub(crate) mod relationship;
-pub(crate) mod results;
 pub(crate) mod report;
+pub(crate) mod results;
 pub(crate) mod school;
 pub mod seed;
 pub(crate) mod staff;

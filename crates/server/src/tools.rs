@@ -3,8 +3,8 @@
 //! A handler is `impl ToolHandler` for the tool's argument struct, in the file that mirrors the contract's. It has no other way to
 //! the database than the transaction in its [`Call`], and no other way to a campus than the call's scope.
 
-mod assessment;
 mod announcement;
+mod assessment;
 mod attendance;
 mod audit;
 mod campus;

@@ -6,8 +6,8 @@ use crate::{
     ability::CampusRule,
     db::{
         relationship::{
-            self, AnswersForSubject, ClassTeacherOf, ClassTeacherOfStudent, CurrentStream, DirectorOfStudiesOf, DirectorOverPlan,
-            DirectsStream, InChargeOf, SubjectTeacherIn, Teaches, TeachesOn, WriterOf,
+            self, AnswersForSubject, ClassTeacherOf, ClassTeacherOfStudent, CurrentStream, DirectorOfStudiesOf,
+            DirectorOverPlan, DirectsStream, InChargeOf, SubjectTeacherIn, Teaches, TeachesOn, WriterOf,
         },
         results,
     },

@@ -52,11 +52,10 @@ impl<'a> Loader<'a> {
         self.department_permissions().await?;
         self.load_teaching().await?;
         self.load_guardians().await?;
-        self.load_lessons().await?;
-        self.load_marks().await
-        self.load_attendance().await
+        self.load_marks().await?;
         self.load_attendance().await?;
         self.load_reports().await?;
+        self.load_lessons().await?;
         self.load_announcements().await
     }
 
