@@ -74,7 +74,7 @@ async fn are_made_for_some_classes_of_the_school() {
     let stage = Stage::new().await;
     let admin = stage.person(&HILLTOP.email("admin")).await;
     let senior_1 = id(&["hilltop", "class", "Senior 1"]);
-    let make = |classes: &[Uuid]| {
+    let create = |classes: &[Uuid]| {
         let args = json!({"code": "ART", "name": "Art", "classIds": classes});
         stage.call(&admin, "create_subject", args)
     };
@@ -83,10 +83,10 @@ async fn are_made_for_some_classes_of_the_school() {
         &[Uuid::now_v7()][..],
         &[senior_1, id(&["riverside", "class", "Form 1"])],
     ] {
-        assert_eq!(error(make(classes).await), "Class not found.");
+        assert_eq!(error(create(classes).await), "Class not found.");
     }
     assert_eq!(stage.snapshot().await, before);
-    let made = data(make(&[senior_1, senior_1]).await);
+    let made = data(create(&[senior_1, senior_1]).await);
     assert_eq!(made["classes"], json!([{"classId": senior_1, "name": "Senior 1"}]));
     stage.finish().await;
 }
