@@ -110,6 +110,11 @@ pub(crate) struct Reader {
     pub(crate) campus: Option<Uuid>,
 }
 
+/// A moment after all announcements: the end of the year 9999.
+fn far_future() -> DateTime<Utc> {
+    DateTime::from_timestamp(253_402_300_799, 0).unwrap_or_default()
+}
+
 /// Lists what is addressed to a reader, from the newest on, as far as it is of the campuses of a rule or of none: the school's;
 /// that of the own campus, and of every campus for whoever works on none; that of the streams that one teaches, is class teacher of,
 /// or directs the studies of, in the current year.
@@ -131,7 +136,7 @@ pub(crate) async fn addressed_to(
           LEFT JOIN staff s ON s.school_id = a.school_id AND s.id = a.published_by
           LEFT JOIN users u ON u.id = s.user_id
          WHERE a.school_id = $1
-           AND (a.published_at, a.id) < (coalesce($5::timestamptz, 'infinity'), coalesce($6::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid))
+           AND (a.published_at, a.id) < ($5, $6)
            AND ($4::uuid[] IS NULL OR a.campus_id IS NULL OR a.campus_id = ANY($4))
            AND CASE a.audience
                     WHEN 'school' THEN true
@@ -152,8 +157,8 @@ pub(crate) async fn addressed_to(
         reader.staff,
         reader.campus,
         rows.campuses() as _,
-        before.map(|key| key.0),
-        before.map(|key| key.1),
+        before.map_or_else(far_future, |key| key.0),
+        before.map_or(Uuid::max(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)

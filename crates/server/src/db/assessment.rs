@@ -115,6 +115,11 @@ pub(crate) async fn term(tx: &mut Tx, stream: &CurrentStream, named: Option<Uuid
     .await?)
 }
 
+/// A day before all assessments.
+fn long_ago() -> NaiveDate {
+    NaiveDate::from_ymd_opt(1900, 1, 1).unwrap_or_default()
+}
+
 /// Lists the assessments of a term by the day on which they are held.
 pub(crate) async fn list(
     tx: &mut Tx,
@@ -140,7 +145,7 @@ pub(crate) async fn list(
                      ON x.school_id = e.school_id AND x.assessment_id = a.id AND x.student_id = e.student_id
              WHERE e.school_id = a.school_id AND e.stream_id = a.stream_id) counted
          WHERE a.school_id = $1 AND a.stream_id = $2 AND a.subject_id = $3 AND a.term_id = $4
-           AND (a.held_on, a.id) > (coalesce($5, '-infinity'::date), coalesce($6, '00000000-0000-0000-0000-000000000000'::uuid))
+           AND (a.held_on, a.id) > ($5, $6)
          ORDER BY a.held_on, a.id
          LIMIT $7
         "#,
@@ -148,8 +153,8 @@ pub(crate) async fn list(
         stream.id(),
         proof.subject(),
         term.id,
-        after.map(|key| key.0),
-        after.map(|key| key.1),
+        after.map_or_else(long_ago, |key| key.0),
+        after.map_or(Uuid::nil(), |key| key.1),
         limit
     )
     .fetch_all(tx.connection()?)

@@ -22,11 +22,11 @@ pub(crate) async fn list(tx: &mut Tx, rows: &CampusRule, after: Option<Uuid>, li
         "SELECT id, name, description, address
            FROM campuses
           WHERE ($1::uuid[] IS NULL OR id = ANY($1))
-            AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+            AND id > $2
           ORDER BY id
           LIMIT $3",
         rows.campuses() as _,
-        after,
+        after.unwrap_or_default(),
         limit
     )
     .fetch_all(tx.connection()?)

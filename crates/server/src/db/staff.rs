@@ -94,13 +94,13 @@ pub(crate) async fn list(
           JOIN users u ON u.id = s.user_id
           LEFT JOIN campuses c ON c.school_id = s.school_id AND c.id = s.campus_id
          WHERE ($1::uuid[] IS NULL OR s.campus_id = ANY($1) OR ($2 AND s.campus_id IS NULL))
-           AND s.id > coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid)
+           AND s.id > $3
          ORDER BY s.id
          LIMIT $4
         "#,
         rows.campuses() as _,
         rows.and_none(),
-        after,
+        after.unwrap_or_default(),
         limit
     )
     .fetch_all(tx.connection()?)
