@@ -2,6 +2,7 @@
 
 use crate::{Script, ScriptedModel, config::Config};
 use anyhow::Context as _;
+use clap::Parser;
 use std::{
     io::{self, IsTerminal},
     process::ExitCode,
@@ -9,9 +10,23 @@ use std::{
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+/// A demo model: speaks the chat-completions protocol, and answers by a few rules. It is no language model.
+///
+/// It prints where it listens, and serves until SIGTERM or Ctrl-C.
+#[derive(Debug, Parser)]
+#[command(name = "scripted-model", version, about, long_about, after_help = VARIABLES)]
+struct Cli {}
+
+/// What it is told, all of it by its environment.
+const VARIABLES: &str = "Environment:
+  SCRIPTED_MODEL_ADDR  where it listens, such as 127.0.0.1:8077; a free port of this machine without it
+  LOG                  a filter of what is logged, such as debug; info without it
+  LOG_FORMAT           json or text; text without it";
+
 /// Serves the rules until SIGTERM or Ctrl-C. Prints where it listens.
 #[must_use]
 pub fn main() -> ExitCode {
+    let Cli {} = Cli::parse();
     match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
