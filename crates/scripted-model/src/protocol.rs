@@ -35,7 +35,14 @@ pub(crate) struct Message {
 
 #[derive(Debug, Deserialize)]
 struct Offered {
-    function: Named,
+    function: Function,
+}
+
+#[derive(Debug, Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    parameters: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,6 +67,14 @@ impl ChatRequest {
     /// Whether a tool is offered.
     pub(crate) fn offers(&self, tool: &str) -> bool {
         self.tools.iter().any(|offered| offered.function.name == tool)
+    }
+
+    /// The words that an argument of a tool may be, as the offer lists them.
+    pub(crate) fn words(&self, tool: &str, argument: &str) -> Vec<&str> {
+        let place = format!("/properties/{argument}/enum");
+        let offered = self.tools.iter().filter(|offered| offered.function.name == tool);
+        let words = offered.filter_map(|offered| offered.function.parameters.pointer(&place)?.as_array());
+        words.flatten().filter_map(Value::as_str).collect()
     }
 
     /// What the person said last.

@@ -18,12 +18,18 @@ const TASK: &str = "task";
 const CREATE: &str = "create_department";
 const ROSTER: &str = "list_stream_roster";
 const CLASSROOMS: &str = "list_my_classrooms";
+const ATTENDANCE: &str = "record_attendance";
+const SEARCH: &str = "search_students";
+const ANNOUNCE: &str = "publish_announcement";
 
 /// What it says about itself when it understands nothing.
 const HELP: &str = "I am a demo and understand a few sentences only, such as: Create a department called Drama. Create \
                     departments Art and Music. Delete the department Drama. List the departments. List the staff. List the \
-                    campuses. Show my classrooms. Who is in my stream? Show the terms. What is the school's motto? Show the \
-                    audit log. What time is it? What can you do?";
+                    campuses. List the streams. List the subjects. Find the student Amina. Show my classrooms. Who is in my \
+                    stream? Mark everybody in my stream present. Show my lesson plans. Show the teaching coverage. Announce \
+                    to the school Sports day: It begins at nine. Show the announcements. Show the terms. What is the \
+                    school's motto? Show the audit log. What time is it? What can you do? With a language model behind \
+                    them, the same tools do much more.";
 
 /// The reply to a conversation.
 pub(crate) fn reply(request: &ChatRequest) -> Reply {
@@ -91,8 +97,11 @@ impl Talk<'_> {
         match intent::of(sentence) {
             Intent::CreateDepartments { names, campus } => self.create_departments(&names, campus.as_deref()),
             Intent::DeleteDepartment { name } => self.delete_department(&name),
+            Intent::SearchStudents { query } => self.search(&query),
+            Intent::Announce { title, body, audience } => self.announce(&title, &body, audience),
             Intent::Show(listing) => self.show(&listing),
             Intent::Roster => self.roster(),
+            Intent::MarkPresent => self.mark_present(),
             Intent::Unknown => Step::Say(HELP.to_owned()),
         }
     }
@@ -102,12 +111,22 @@ impl Talk<'_> {
         if !self.request.offers(TASK) {
             return None;
         }
-        let is_of_class = match intent::of(sentence) {
-            Intent::Roster => !self.request.offers(ROSTER),
-            Intent::Show(listing) => listing.tools == [CLASSROOMS] && !self.request.offers(CLASSROOMS),
-            Intent::CreateDepartments { .. } | Intent::DeleteDepartment { .. } | Intent::Unknown => false,
+        let (tool, whose) = match intent::of(sentence) {
+            Intent::Roster => (ROSTER, &["Angie"][..]),
+            Intent::MarkPresent => (ATTENDANCE, &["Angie"][..]),
+            Intent::Show(listing) => (*listing.tools.first()?, listing.specialists),
+            Intent::CreateDepartments { .. }
+            | Intent::DeleteDepartment { .. }
+            | Intent::SearchStudents { .. }
+            | Intent::Announce { .. }
+            | Intent::Unknown => ("", &[][..]),
         };
-        intent::addressed(sentence).or_else(|| is_of_class.then(|| ("Angie", sentence.to_owned())))
+        let there = self.request.words(TASK, "agent");
+        let by_work = || {
+            let one = whose.iter().find(|name| there.contains(name)).or(whose.first())?;
+            (!self.request.offers(tool)).then(|| (*one, sentence.to_owned()))
+        };
+        intent::addressed(sentence).or_else(by_work)
     }
 
     fn delegate(&self, agent: &str, task: &str) -> Step {
@@ -193,17 +212,58 @@ impl Talk<'_> {
         }
     }
 
-    /// Who is in the person's stream: the first one that they have.
-    fn roster(&self) -> Step {
-        let stream = match self.outcome(CLASSROOMS) {
-            None => return Step::call(CLASSROOMS, json!({})),
-            Some(Err(error)) => return Step::Say(format!("I could not look up your classes: {error}")),
-            Some(Ok(data)) => rows(data)
-                .iter()
-                .find_map(|row| row.get("streamId").or_else(|| row.get("id")).cloned()),
+    fn search(&self, query: &str) -> Step {
+        match self.outcome(SEARCH) {
+            None => Step::call(SEARCH, json!({"query": query})),
+            Some(Err(error)) => Step::Say(format!("I could not search: {error}")),
+            Some(Ok(data)) if rows(data).is_empty() => {
+                Step::Say(format!("No student is found by {query}. {}", self.note(SEARCH)))
+            }
+            Some(Ok(data)) => Step::Say(format!("By {query} I find: {}. {}", names(data), self.note(SEARCH))),
+        }
+    }
+
+    fn announce(&self, title: &str, body: &str, audience: &str) -> Step {
+        match self.outcome(ANNOUNCE) {
+            None => Step::call(ANNOUNCE, json!({"title": title, "body": body, "audience": audience})),
+            Some(Err(error)) => Step::Say(format!("\"{title}\" was not announced: {error}")),
+            Some(Ok(_)) => Step::Say(format!("Done: \"{title}\" has been announced to the {audience}.")),
+        }
+    }
+
+    /// The stream that the person is class teacher of; the first that they have, where they are of none.
+    fn own_stream(&self) -> Result<&Value, Step> {
+        let data = match self.outcome(CLASSROOMS) {
+            None => return Err(Step::call(CLASSROOMS, json!({}))),
+            Some(Err(error)) => return Err(Step::Say(format!("I could not look up your classes: {error}"))),
+            Some(Ok(data)) => rows(data),
         };
-        let Some(stream) = stream else {
-            return Step::Say("You have no stream this year.".to_owned());
+        let own = data
+            .iter()
+            .find(|row| row.get("isClassTeacher") == Some(&Value::Bool(true)));
+        let stream = own.or(data.first()).and_then(|row| row.get("streamId"));
+        stream.ok_or_else(|| Step::Say("You have no stream this year.".to_owned()))
+    }
+
+    fn mark_present(&self) -> Step {
+        let stream = match self.own_stream() {
+            Ok(stream) => stream,
+            Err(step) => return step,
+        };
+        match self.outcome(ATTENDANCE) {
+            None => Step::call(
+                ATTENDANCE,
+                json!({"streamId": stream, "marks": [], "everyoneElse": "present"}),
+            ),
+            Some(Err(error)) => Step::Say(format!("Nothing was recorded: {error}")),
+            Some(Ok(_)) => Step::Say("Done: everybody in your stream is marked present today.".to_owned()),
+        }
+    }
+
+    fn roster(&self) -> Step {
+        let stream = match self.own_stream() {
+            Ok(stream) => stream,
+            Err(step) => return step,
         };
         match self.outcome(ROSTER) {
             None => Step::call(ROSTER, json!({"streamId": stream})),

@@ -3,18 +3,33 @@
 /// What a sentence asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Intent {
-    CreateDepartments { names: Vec<String>, campus: Option<String> },
-    DeleteDepartment { name: String },
+    CreateDepartments {
+        names: Vec<String>,
+        campus: Option<String>,
+    },
+    DeleteDepartment {
+        name: String,
+    },
+    SearchStudents {
+        query: String,
+    },
+    Announce {
+        title: String,
+        body: String,
+        audience: &'static str,
+    },
     Show(Listing),
     Roster,
+    MarkPresent,
     Unknown,
 }
 
-/// Something to be shown: by the first of these tools that is offered.
+/// Something to be shown: by the first of these tools that is offered, or by the first of these specialists who is there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Listing {
     pub(super) what: &'static str,
     pub(super) tools: &'static [&'static str],
+    pub(super) specialists: &'static [&'static str],
 }
 
 /// The words of which one must be in the sentence, and what it then asks for; the first that fits decides.
@@ -24,6 +39,31 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the audit log",
             tools: &["list_audit_entries"],
+            specialists: &[],
+        },
+    ),
+    (
+        &["announcement"],
+        Listing {
+            what: "what was announced",
+            tools: &["list_announcements"],
+            specialists: &[],
+        },
+    ),
+    (
+        &["my lesson plans", "my plans"],
+        Listing {
+            what: "the list of your lesson plans",
+            tools: &["list_my_lesson_plans"],
+            specialists: &["Bean"],
+        },
+    ),
+    (
+        &["coverage", "without a teacher"],
+        Listing {
+            what: "what the teaching of the campus lacks",
+            tools: &["get_teaching_coverage"],
+            specialists: &["Sarah"],
         },
     ),
     (
@@ -31,13 +71,7 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the list of departments",
             tools: &["list_departments"],
-        },
-    ),
-    (
-        &["campus"],
-        Listing {
-            what: "the list of campuses",
-            tools: &["list_campuses"],
+            specialists: &[],
         },
     ),
     (
@@ -45,6 +79,23 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the list of your classes",
             tools: &["list_my_classrooms"],
+            specialists: &["Angie", "Bean"],
+        },
+    ),
+    (
+        &["stream"],
+        Listing {
+            what: "the list of streams",
+            tools: &["list_streams"],
+            specialists: &[],
+        },
+    ),
+    (
+        &["subject"],
+        Listing {
+            what: "the list of subjects",
+            tools: &["list_subjects"],
+            specialists: &[],
         },
     ),
     (
@@ -52,6 +103,15 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the list of staff",
             tools: &["list_staff", "list_campus_staff"],
+            specialists: &[],
+        },
+    ),
+    (
+        &["campus"],
+        Listing {
+            what: "the list of campuses",
+            tools: &["list_campuses"],
+            specialists: &[],
         },
     ),
     (
@@ -59,6 +119,7 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the school's branding",
             tools: &["get_school_branding"],
+            specialists: &[],
         },
     ),
     (
@@ -66,6 +127,7 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the calendar",
             tools: &["get_academic_calendar"],
+            specialists: &[],
         },
     ),
     (
@@ -73,6 +135,7 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "the time at the school",
             tools: &["get_current_time"],
+            specialists: &[],
         },
     ),
     (
@@ -80,6 +143,7 @@ const LISTINGS: &[(&[&str], Listing)] = &[
         Listing {
             what: "what can be done here",
             tools: &["get_agent_map"],
+            specialists: &[],
         },
     ),
 ];
@@ -104,6 +168,15 @@ pub(super) fn of(sentence: &str) -> Intent {
     }
     if says(&["department"]) && says(&["delete", "remove"]) {
         return existing_department(sentence).map_or(Intent::Unknown, |name| Intent::DeleteDepartment { name });
+    }
+    if says(&["announce to "]) {
+        return announcement(sentence).unwrap_or(Intent::Unknown);
+    }
+    if says(&["mark ", "record "]) && says(&["present"]) && says(&["everybody", "everyone", "all"]) {
+        return Intent::MarkPresent;
+    }
+    if says(&["student"]) && says(&["find ", "search ", "look up "]) {
+        return student(sentence).map_or(Intent::Unknown, |query| Intent::SearchStudents { query });
     }
     if says(&["who is in my", "who's in my", "roster", "my students"]) {
         return Intent::Roster;
@@ -184,6 +257,27 @@ fn existing_department(sentence: &str) -> Option<String> {
     let head = before(sentence, " department")?;
     let name = after(head, " the ").or_else(|| head.split_once(' ').map(|(_, rest)| rest))?;
     tidy(name)
+}
+
+/// `… student[s] [called] NAME`: what a student is to be found by.
+fn student(sentence: &str) -> Option<String> {
+    let words = ["called ", "named ", "students ", "student "];
+    let rest = words.iter().find_map(|word| after(sentence, word))?;
+    quoted(rest).map(|(name, _)| name).or_else(|| tidy(rest))
+}
+
+/// `Announce to the school TITLE: TEXT`, or to the campus.
+fn announcement(sentence: &str) -> Option<Intent> {
+    let (audience, rest) = [("school", "to the school"), ("campus", "to the campus")]
+        .into_iter()
+        .find_map(|(audience, words)| Some((audience, after(sentence, words)?)))?;
+    let (title, body) = rest.split_once(':')?;
+    Some(Intent::Announce {
+        title: tidy(title)?,
+        body: body.trim().to_owned(),
+        audience,
+    })
+    .filter(|_| !body.trim().is_empty())
 }
 
 fn campus(text: &str) -> Option<String> {
@@ -351,6 +445,42 @@ mod tests {
     }
 
     #[test]
+    fn a_student_is_found_by_what_follows() {
+        for (sentence, query) in [
+            ("Find the student Amina Okot", "Amina Okot"),
+            ("search for students called \"Zoë\"", "Zoë"),
+            ("Look up the student HA-0040.", "HA-0040"),
+        ] {
+            assert_eq!(
+                of(sentence),
+                Intent::SearchStudents { query: query.into() },
+                "{sentence}"
+            );
+        }
+        assert_eq!(of("Find a student"), Intent::Unknown);
+    }
+
+    #[test]
+    fn an_announcement_has_a_title_and_a_text() {
+        let announced = Intent::Announce {
+            title: "Sports day".into(),
+            body: "It begins at nine: be there.".into(),
+            audience: "campus",
+        };
+        assert_eq!(
+            of("Announce to the campus Sports day: It begins at nine: be there."),
+            announced
+        );
+        for sentence in [
+            "Announce to the school Sports day",
+            "Announce to the school: Sports day",
+            "Announce to me A: B",
+        ] {
+            assert_eq!(of(sentence), Intent::Unknown, "{sentence}");
+        }
+    }
+
+    #[test]
     fn the_rest_is_shown_or_not_understood() {
         let shows = |sentence: &str| {
             let Intent::Show(listing) = of(sentence) else {
@@ -359,10 +489,23 @@ mod tests {
             listing.tools[0]
         };
         assert_eq!(shows("List the departments"), "list_departments");
+        assert_eq!(shows("List the campuses"), "list_campuses");
+        assert_eq!(shows("Show the streams of this campus"), "list_streams");
         assert_eq!(shows("Show the audit log"), "list_audit_entries");
         assert_eq!(shows("What time is it?"), "get_current_time");
         assert_eq!(shows("Show my classrooms"), "list_my_classrooms");
+        assert_eq!(shows("List the streams"), "list_streams");
+        assert_eq!(shows("Which subjects are there?"), "list_subjects");
+        assert_eq!(shows("Show the announcements"), "list_announcements");
+        assert_eq!(shows("Show my lesson plans"), "list_my_lesson_plans");
+        assert_eq!(shows("Show the teaching coverage"), "get_teaching_coverage");
         assert_eq!(of("Who is in my stream?"), Intent::Roster);
+        for sentence in [
+            "Mark everybody in my stream present",
+            "Please mark all of my class present today.",
+        ] {
+            assert_eq!(of(sentence), Intent::MarkPresent, "{sentence}");
+        }
         assert_eq!(of("Tell me a joke"), Intent::Unknown);
     }
 }

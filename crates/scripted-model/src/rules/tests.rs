@@ -17,9 +17,10 @@ fn ask(sentence: &str, tools: &[&str], results: &[(&str, Value)]) -> Reply {
         messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
         messages.push(json!({"role": "tool", "tool_call_id": format!("c{index}"), "content": content.to_string()}));
     }
+    let agents = json!({"properties": {"agent": {"enum": ["Bean", "Sarah"]}}});
     let tools: Vec<Value> = tools
         .iter()
-        .map(|name| json!({"type": "function", "function": {"name": name}}))
+        .map(|name| json!({"type": "function", "function": {"name": name, "parameters": agents}}))
         .collect();
     let request = json!({"model": "scripted-demo", "messages": messages, "tools": tools});
     reply(&ChatRequest::deserialize(&request).unwrap())
@@ -129,6 +130,48 @@ fn a_roster_is_that_of_the_persons_own_stream() {
 }
 
 #[test]
+fn everybody_of_the_persons_own_stream_is_marked() {
+    let sentence = "Mark everybody in my stream present";
+    let to_angie = json!({"agent": "Angie", "task": sentence});
+    assert_eq!(call(ask(sentence, &["task"], &[])), ("task".to_owned(), to_angie));
+    let tools = ["list_my_classrooms", "record_attendance"];
+    let mine = json!({"data": {"rows": [
+        {"streamId": "a", "streamName": "S1 East", "isClassTeacher": false},
+        {"streamId": "b", "streamName": "S2 East", "isClassTeacher": true},
+    ]}});
+    let mine = ("list_my_classrooms", mine);
+    let expected = json!({"streamId": "b", "marks": [], "everyoneElse": "present"});
+    assert_eq!(call(ask(sentence, &tools, std::slice::from_ref(&mine))).1, expected);
+    let marked = |content: Value| text(ask(sentence, &tools, &[mine.clone(), ("record_attendance", content)]));
+    assert!(marked(json!({"data": {"marked": 36}})).contains("is marked present"));
+    assert!(marked(json!({"error": "Stream not found."})).contains("Nothing was recorded: Stream not found."));
+}
+
+#[test]
+fn students_are_searched_and_news_announced() {
+    let sentence = "Find the student Amina";
+    assert_eq!(
+        call(ask(sentence, &["search_students"], &[])).1,
+        json!({"query": "Amina"})
+    );
+    let found = |rows: Value| {
+        let results = [(
+            "search_students",
+            json!({"data": {"rows": rows}, "scopeContext": "The campus Main."}),
+        )];
+        text(ask(sentence, &["search_students"], &results))
+    };
+    assert!(found(json!([{"givenName": "Amina", "familyName": "Okot"}])).contains("Amina Okot. The campus Main."));
+    assert!(found(json!([])).contains("No student"));
+
+    let sentence = "Announce to the school Sports day: It begins at nine.";
+    let expected = json!({"title": "Sports day", "body": "It begins at nine.", "audience": "school"});
+    assert_eq!(call(ask(sentence, &["publish_announcement"], &[])).1, expected);
+    let refused = [("publish_announcement", json!({"error": "Permission denied."}))];
+    assert!(text(ask(sentence, &["publish_announcement"], &refused)).contains("was not announced: Permission denied."));
+}
+
+#[test]
 fn several_departments_are_created_at_once() {
     let sentence = "Create departments Art and Music";
     let Body::Completion { calls, .. } = ask(sentence, &["create_department"], &[]).body else {
@@ -153,7 +196,11 @@ fn what_is_a_specialists_is_handed_to_it() {
     let to_angie = |task: &str| ("task".to_owned(), json!({"agent": "Angie", "task": task}));
     assert_eq!(delegated("Who is in my stream?"), to_angie("Who is in my stream?"));
     assert_eq!(delegated("Show my class roster"), to_angie("Show my class roster"));
-    assert_eq!(delegated("Show my classrooms"), to_angie("Show my classrooms"));
+    let to_bean = (
+        "task".to_owned(),
+        json!({"agent": "Bean", "task": "Show my classrooms"}),
+    );
+    assert_eq!(delegated("Show my classrooms"), to_bean, "by whoever is there");
     assert_eq!(delegated("Ask Angie to show the terms"), to_angie("show the terms"));
     assert_eq!(delegated("List the departments").0, "list_departments");
 
