@@ -1,8 +1,10 @@
 //! Guards over the registry: what the compiler cannot see of a tool. They need no service.
 
+mod arguments;
+mod catalogue;
+mod offers;
 mod schema;
 mod snapshot;
-mod tables;
 
 use contract::{
     RPC_AGENT_TOOLS, RpcTool, ToolScope,
@@ -230,10 +232,15 @@ fn schemas_are_the_committed_ones() {
         .map(|tool| (tool.definition.name.to_owned(), tool.schema()))
         .collect();
     let text = serde_json::to_string_pretty(&schemas).expect("schemas are JSON");
-    snapshot::assert_committed("schemas.json", &format!("{text}\n"));
+    snapshot::assert_committed("tests/snapshots/schemas.json", &format!("{text}\n"));
 }
 
 #[test]
 fn tools_are_the_committed_ones() {
-    snapshot::assert_committed("tools.md", &tables::tools());
+    snapshot::assert_committed("docs/tools.md", &catalogue::tools());
+}
+
+#[test]
+fn offers_are_the_committed_ones() {
+    snapshot::assert_committed("docs/offers.md", &offers::offers());
 }

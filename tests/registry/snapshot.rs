@@ -6,16 +6,16 @@ use std::fs;
 /// Set, to anything, it makes the tests write the committed texts anew.
 const WISH: &str = "UPDATE_SNAPSHOTS";
 
-/// The text is the committed one, or becomes it where that is wished.
+/// The text is the committed one of this file, or becomes it where that is wished.
 pub(super) fn assert_committed(file: &str, text: &str) {
-    let path = root().join("tests/snapshots").join(file);
+    let path = root().join(file);
     if is_rewriting() {
         fs::write(&path, text).expect("the snapshot can be written");
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
     if let Some(difference) = difference(&committed, text) {
         panic!(
-            "tests/snapshots/{file} is not what the registry says.\n{difference}\nIf that is meant, run \
+            "{file} is not what the registry says.\n{difference}\nIf that is meant, run \
              `{WISH}=1 cargo test -p e2e registry` and commit what it changes."
         );
     }

@@ -210,6 +210,8 @@ impl ToolDefinition {
 pub struct RpcTool {
     /// How it is named, described and offered.
     pub definition: ToolDefinition,
+    /// The domain that the registry lists it under; empty outside of it.
+    pub domain: &'static str,
     schema: fn() -> Value,
     example: fn() -> Value,
     stream_on_success: fn(&Value) -> Option<Value>,
@@ -239,10 +241,17 @@ impl RpcTool {
         );
         Self {
             definition,
+            domain: "",
             schema: schema_of::<T>,
             example: T::example,
             stream_on_success: T::stream_on_success,
         }
+    }
+
+    /// The same, listed under a domain.
+    #[must_use]
+    pub const fn in_domain(self, domain: &'static str) -> Self {
+        Self { domain, ..self }
     }
 
     /// The JSON Schema of its arguments, made anew; whoever needs it often keeps it.

@@ -36,7 +36,8 @@ use crate::{
 macro_rules! rpc_agent_tools {
     ($($domain:ident::$tool:ident),* $(,)?) => {
         /// Every tool, as values.
-        pub const RPC_AGENT_TOOLS: &[$crate::RpcTool] = &[$($crate::RpcTool::of::<$domain::$tool>()),*];
+        pub const RPC_AGENT_TOOLS: &[$crate::RpcTool] =
+            &[$($crate::RpcTool::of::<$domain::$tool>().in_domain(stringify!($domain))),*];
 
         /// Every tool, as a list of types: `(A, (B, ()))`.
         pub type RpcAgentTools = $crate::rpc_agent_tools!(@list $($domain::$tool),*);
