@@ -60,3 +60,4 @@ mod subjects;
 mod teaching;
 mod texts;
 mod turns;
+mod working;

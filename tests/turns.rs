@@ -1,68 +1,18 @@
 //! A first turn, whole: a sentence by the operator's command, a worker with a model, tool calls through the broker, and the answer.
 
-use crate::http::{Event, Server, Visitor};
+use crate::{
+    http::Server,
+    working::{Working, talk},
+};
 use e2e::{
     Stage,
     fixtures::HILLTOP,
     raw::{self, RawProperties},
 };
-use scripted_model::{Reply, Script, ScriptedModel};
+use scripted_model::{Reply, Script};
 use serde_json::{Value, json};
 use std::{process::Output, time::Duration};
-use tokio::{process::Command, sync::oneshot, task::JoinSet, time::sleep};
-
-/// A worker that runs in this process, with the demo model.
-struct Working {
-    stop: oneshot::Sender<()>,
-    task: JoinSet<()>,
-    _model: ScriptedModel,
-}
-
-impl Working {
-    async fn on(stage: &Stage) -> Self {
-        Self::with(stage, Script::rules()).await
-    }
-
-    async fn with(stage: &Stage, script: Script) -> Self {
-        let model = ScriptedModel::start(script).await.expect("the model listens");
-        let (url, variables) = (model.base_url(), stage.variables().clone());
-        let config = worker::Config::from_lookup(|name| match name {
-            "OPENAI_BASE_URL" => Some(url.clone()),
-            "MODEL" => Some("scripted-demo".to_owned()),
-            _ => variables.get(name).cloned(),
-        });
-        let config = config.expect("the worker's settings are right");
-        let (stop, stopped) = oneshot::channel();
-        let (ready, is_ready) = oneshot::channel();
-        let mut task = JoinSet::new();
-        task.spawn(async move {
-            let stopped = async { drop(stopped.await) };
-            let ready = || ready.send(()).expect("somebody waits for it");
-            worker::run_with(config, stopped, ready)
-                .await
-                .expect("the worker ends in order");
-        });
-        is_ready.await.expect("the worker becomes ready");
-        Self {
-            stop,
-            task,
-            _model: model,
-        }
-    }
-
-    async fn stop(self) {
-        drop(self.stop);
-        self.task.join_all().await;
-    }
-}
-
-/// A turn at the HTTP door: the kinds of its events, and the last one.
-async fn talk(visitor: &Visitor, thread: &str, message: &str) -> (Vec<Event>, Value) {
-    let turn = visitor.turn(thread, message).await;
-    let events = visitor.follow(&turn, None).await.all().await;
-    let last = events.last().expect("a turn has events").data["outcome"].clone();
-    (events, last)
-}
+use tokio::{process::Command, time::sleep};
 
 async fn ask(stage: &Stage, sentence: &str, who: &str) -> (bool, String) {
     let output: Output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
