@@ -60,9 +60,15 @@ impl ToolRole {
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
-            Self::ClassTeacher => "Helps class teachers with their own stream: its roster, and what is due for it.",
-            Self::SubjectTeacher => "Helps subject teachers with the classes they teach.",
-            Self::Dos => "Helps directors of studies with the teaching on their campus.",
+            Self::ClassTeacher => {
+                "Helps class teachers with their own stream: roster, attendance, gradebook and report comments."
+            }
+            Self::SubjectTeacher => {
+                "Helps subject teachers with the classes they teach: assessments, scores, gradebooks and lesson plans."
+            }
+            Self::Dos => {
+                "Helps directors of studies with their campus: who teaches what, reviews of lesson plans, grading and results."
+            }
         }
     }
 }

@@ -52,14 +52,32 @@ impl Persona {
     const fn playbooks(self) -> &'static [&'static str] {
         match self {
             Self::Supervisor => &[
-                include_str!("agents/rover/playbooks/departments.md"),
-                include_str!("agents/rover/playbooks/school.md"),
+                include_str!("agents/rover/playbooks/students.md"),
+                include_str!("agents/rover/playbooks/streams.md"),
                 include_str!("agents/rover/playbooks/staff.md"),
+                include_str!("agents/rover/playbooks/new_staff.md"),
+                include_str!("agents/rover/playbooks/departments.md"),
+                include_str!("agents/rover/playbooks/announcements.md"),
+                include_str!("agents/rover/playbooks/school.md"),
                 include_str!("agents/rover/playbooks/trail.md"),
             ],
-            Self::Specialist(ToolRole::ClassTeacher) => &[include_str!("agents/angie/playbooks/own_stream.md")],
-            Self::Specialist(ToolRole::SubjectTeacher) => &[include_str!("agents/bean/playbooks/own_classes.md")],
-            Self::Specialist(ToolRole::Dos) => &[include_str!("agents/sarah/playbooks/campus_streams.md")],
+            Self::Specialist(ToolRole::ClassTeacher) => &[
+                include_str!("agents/angie/playbooks/own_stream.md"),
+                include_str!("agents/angie/playbooks/attendance.md"),
+                include_str!("agents/angie/playbooks/gradebook.md"),
+                include_str!("agents/angie/playbooks/report_comments.md"),
+            ],
+            Self::Specialist(ToolRole::SubjectTeacher) => &[
+                include_str!("agents/bean/playbooks/own_classes.md"),
+                include_str!("agents/bean/playbooks/scores.md"),
+                include_str!("agents/bean/playbooks/lesson_plans.md"),
+            ],
+            Self::Specialist(ToolRole::Dos) => &[
+                include_str!("agents/sarah/playbooks/campus_streams.md"),
+                include_str!("agents/sarah/playbooks/coverage.md"),
+                include_str!("agents/sarah/playbooks/plan_reviews.md"),
+                include_str!("agents/sarah/playbooks/results.md"),
+            ],
         }
     }
 }
@@ -186,6 +204,9 @@ mod tests {
     use contract::{AgentToolResult, agent_map::AGENT_ROLES, context::AgentRunModeName};
     use serde_json::json;
     use std::{collections::BTreeSet, fs, path::Path};
+
+    /// The longest prompt, without what a person and their rules add to it.
+    const MAX_PROMPT_BYTES: usize = 12 * 1024;
 
     fn context() -> AgentRuntimeContext {
         let mut value = runtime(&json!({"mode": "school"})).context.as_ref().clone();
@@ -339,6 +360,30 @@ mod tests {
                     persona.name()
                 );
             }
+        }
+    }
+
+    /// What a tool is for stands in its description; when to take it, and what before it, only in a playbook.
+    #[test]
+    fn every_tool_of_a_belt_is_named_by_a_playbook() {
+        for persona in personas() {
+            let files = files_of(persona);
+            let told: BTreeSet<_> = files.iter().flat_map(|text| tools_in(text)).collect();
+            let untold: Vec<_> = belt_of(persona).difference(&told).copied().collect();
+            assert!(
+                untold.is_empty(),
+                "{}: no playbook says when to take {untold:?}",
+                persona.name()
+            );
+        }
+    }
+
+    /// A small model has a view of a few thousand tokens, and the belt's schemas want most of it.
+    #[test]
+    fn a_prompt_leaves_room_for_the_work() {
+        for persona in personas() {
+            let length = prompt(persona, AGENT_ROLES).len();
+            assert!(length <= MAX_PROMPT_BYTES, "{}: {length} bytes", persona.name());
         }
     }
 
