@@ -26,6 +26,7 @@ mod conversations;
 mod coverage;
 mod deadlines;
 mod departments;
+mod evaluations;
 mod every_tool;
 mod every_write;
 mod faulty_models;
