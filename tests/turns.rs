@@ -157,6 +157,52 @@ async fn at_the_door_streams_its_answer_and_leaves_one_row() {
     stage.finish().await;
 }
 
+/// The sentences that the README gives a newcomer, with the replies that the tools really make.
+#[tokio::test]
+async fn of_the_demo_models_sentences_do_what_they_say() {
+    let stage = Stage::new().await;
+    let (server, worker) = (stage.serve().await, Working::on(&stage).await);
+    for (who, sentence, answered) in [
+        (
+            "class.teacher",
+            "Mark everybody in my stream present",
+            "marked present today",
+        ),
+        ("clerk", "Find the student HA-0040", "By HA-0040 I find: "),
+        ("dos", "List the streams", "S2 East"),
+        ("clerk", "List the subjects", "Chemistry"),
+        (
+            "subject.teacher",
+            "Show my lesson plans",
+            "Bean says: Here is the list of your lesson plans: ",
+        ),
+        (
+            "dos",
+            "Show the teaching coverage",
+            "Sarah says: Here is what the teaching",
+        ),
+        (
+            "admin",
+            "Announce to the school Open day: The gates open at ten.",
+            "has been announced",
+        ),
+        ("newcomer", "Show the announcements", "Open day"),
+        ("newcomer", "Find the student HA-0040", "Permission denied"),
+        ("newcomer", "Sing me a song", "I am a demo"),
+    ] {
+        let (_, answer) = ask(&stage, sentence, who).await;
+        assert!(
+            answer.contains("[demo model]") && answer.contains(answered),
+            "{who}, {sentence}: {answer}"
+        );
+    }
+    let present = "SELECT count(*) FROM audit_log WHERE event IN ('record.attendance', 'publish.announcement')";
+    assert_eq!((stage.count(present).await, stage.audit_rows().await), (2, 2));
+    worker.stop().await;
+    server.stop().await;
+    stage.finish().await;
+}
+
 /// The broker ends the connection of whoever answers to an address that it cannot read; the turns are on another one.
 #[tokio::test]
 async fn under_way_are_not_interrupted_by_a_forged_one() {
