@@ -1,5 +1,6 @@
 //! Who may do what on which campus: roles, pins, departments, and the order of rules.
 
+use crate::registry::snapshot::assert_committed;
 use contract::{AgentToolResult, RpcTool, tools::RPC_AGENT_TOOLS};
 use e2e::{
     Person, Stage,
@@ -59,6 +60,12 @@ async fn cell(stage: &Stage, person: &Person, tool: &RpcTool) -> &'static str {
     }
 }
 
+const ABOUT_THE_TABLE: &str = "\
+# Who of the seeded people of Hilltop Academy may use which tool about a row of which campus: Main, Lakeside, both or neither (-).
+# A tool that is about no campus says both or neither. \"n/a\": nothing to do with permission (an operator has no school).
+# `authorization::is_as_the_committed_table_says` writes it, where `UPDATE_SNAPSHOTS` is set, and compares it.
+";
+
 #[tokio::test]
 async fn is_as_the_committed_table_says() {
     let stage = Stage::new().await;
@@ -85,12 +92,8 @@ async fn is_as_the_committed_table_says() {
             write!(table, " {:<16}", cell(&stage, person, tool).await).unwrap();
         }
     }
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        lines.map(|line| line.trim_end().to_owned()).collect()
-    };
-    let committed = include_str!("data/who_may_what.txt");
-    assert_eq!(lines(&table), lines(committed), "the table is now:\n{table}");
+    let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    assert_committed("tests/data/who_may_what.txt", &format!("{ABOUT_THE_TABLE}{lines}"));
     assert_eq!(stage.audit_rows().await, 0);
     stage.finish().await;
 }

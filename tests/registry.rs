@@ -4,7 +4,7 @@ mod arguments;
 mod catalogue;
 mod offers;
 mod schema;
-mod snapshot;
+pub(crate) mod snapshot;
 
 use contract::{
     RPC_AGENT_TOOLS, RpcTool, ToolScope,

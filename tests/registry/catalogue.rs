@@ -12,7 +12,7 @@ use server::{
 use std::fmt::Write;
 
 const INTRODUCTION: &str = "\
-Written by the tests from the registry and the handlers' postures; do not edit it. `UPDATE_SNAPSHOTS=1 cargo test -p e2e registry`
+Written by the tests from the registry and the handlers' postures; do not edit it. `UPDATE_SNAPSHOTS=1 cargo test -p e2e committed`
 renews it. On whose belt each tool is in which run mode stands in [offers.md](offers.md); that decides nothing about what a caller
 may do, which is the posture's alone. A tool with a permission as its posture also looks at the rows that it is about. Where a
 relationship is the posture, the handler proves one: the description says which. Every write leaves one row in the audit log.";

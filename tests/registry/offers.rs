@@ -13,7 +13,7 @@ use worker::{
 };
 
 const INTRODUCTION: &str = "\
-Written by the tests from the belts that a worker builds; do not edit it. `UPDATE_SNAPSHOTS=1 cargo test -p e2e registry` renews it.
+Written by the tests from the belts that a worker builds; do not edit it. `UPDATE_SNAPSHOTS=1 cargo test -p e2e committed` renews it.
 A person is offered Rover always, and each specialist whose hat they wear when the turn begins: Angie as a class teacher, Bean as a
 subject teacher, Sarah as a director of studies. \"school\" is work in the whole school, \"campus\" work in one campus. Whoever is
 offered a specialist has also `task`, by which Rover hands over work. An offer is no right: each call is decided by the posture of

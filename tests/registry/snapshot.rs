@@ -7,7 +7,7 @@ use std::fs;
 const WISH: &str = "UPDATE_SNAPSHOTS";
 
 /// The text is the committed one of this file, or becomes it where that is wished.
-pub(super) fn assert_committed(file: &str, text: &str) {
+pub(crate) fn assert_committed(file: &str, text: &str) {
     let path = root().join(file);
     if is_rewriting() {
         fs::write(&path, text).expect("the snapshot can be written");
@@ -16,7 +16,7 @@ pub(super) fn assert_committed(file: &str, text: &str) {
     if let Some(difference) = difference(&committed, text) {
         panic!(
             "{file} is not what the registry says.\n{difference}\nIf that is meant, run \
-             `{WISH}=1 cargo test -p e2e registry` and commit what it changes."
+             `{WISH}=1 cargo test -p e2e committed` and commit what it changes."
         );
     }
 }
