@@ -406,3 +406,28 @@ async fn get_a_subject_teacher_in_place_of_another() {
     assert_eq!(teachers(&stage, east, "CHE").await, ["Miriam Nansubuga"]);
     stage.finish().await;
 }
+
+/// A director sees the streams of the campus that they direct, and no other; whoever directs none has no business here.
+#[tokio::test]
+async fn of_a_directors_campus_are_for_its_director() {
+    let stage = Stage::new().await;
+    for (who, other, campus) in [("dos", "lakeside", "Main"), ("lakeside.dos", "main", "Lakeside")] {
+        let person = stage.person(&HILLTOP.email(who)).await;
+        let mine = data(stage.call(&person, "list_campus_streams", json!({"limit": 200})).await)["rows"].clone();
+        let all = listed(&stage, "admin", json!({"limit": 200})).await;
+        let of_campus = all.as_array().unwrap().iter().filter(|row| row["campusName"] == campus);
+        assert_eq!(mine, of_campus.cloned().collect::<Value>(), "{who}");
+        let elsewhere = json!({"campusId": HILLTOP.campus(other)});
+        let refused = error(stage.call(&person, "list_campus_streams", elsewhere).await);
+        assert_eq!(refused, "Campus not found.", "{who}");
+    }
+    for who in ["admin", "head", "class.teacher"] {
+        let person = stage.person(&HILLTOP.email(who)).await;
+        let refused = error(stage.call(&person, "list_campus_streams", json!({})).await);
+        assert_eq!(
+            refused, "Permission denied: this is for the director of studies of a campus.",
+            "{who}"
+        );
+    }
+    stage.finish().await;
+}

@@ -75,6 +75,7 @@ rpc_agent_tools![
     subject::ListSubjects,
     subject::CreateSubject,
     stream::ListStreams,
+    stream::ListCampusStreams,
     stream::CreateStream,
     stream::AssignClassTeacher,
     stream::AssignSubjectTeacher,

@@ -40,6 +40,34 @@ impl AgentTool for ListStreams {
     }
 }
 
+/// Arguments of `list_campus_streams`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ListCampusStreams {
+    /// The campus. Ignored while working in one campus; needed otherwise, where the person directs the studies of more than one.
+    pub campus_id: Option<RequestedCampus>,
+    /// `nextCursor` of the page before.
+    #[schemars(length(min = 1, max = 4000))]
+    pub cursor: Option<String>,
+    /// Rows a page, 50 unless told.
+    pub limit: Option<PageLimit>,
+}
+
+impl AgentTool for ListCampusStreams {
+    type Effect = Read;
+    const DEFINITION: ToolDefinition = ToolDefinition::new(
+        Event::new("list.campus_streams"),
+        "list_campus_streams",
+        ToolScope::Campus,
+        Placement::roles(&[ToolRole::Dos]),
+        "List the streams of the current year on the campus whose studies the person directs, with the ids that other tools take as streamId.",
+    );
+
+    fn example() -> Value {
+        json!({})
+    }
+}
+
 /// Arguments of `create_stream`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -4,7 +4,7 @@ use super::{
     DbResult, Tx,
     department::NameKey,
     one_row,
-    relationship::{CurrentStream, DirectsStream},
+    relationship::{CurrentStream, DirectorOfStudiesOf, DirectsStream},
 };
 use crate::ability::CampusRule;
 use contract::argument::RequestedYear;
@@ -101,6 +101,16 @@ pub(crate) async fn list(
     )
     .fetch_all(tx.connection()?)
     .await?)
+}
+
+/// Lists streams of the current year by name, of the campus whose studies the actor directs.
+pub(crate) async fn of_campus(
+    tx: &mut Tx,
+    proof: &DirectorOfStudiesOf,
+    after: Option<&NameKey>,
+    limit: i64,
+) -> DbResult<Vec<Stream>> {
+    list(tx, &CampusRule::All.within(proof.campus()), None, after, limit).await
 }
 
 /// A year of a campus: the one that is named, or the one that the campus is in.

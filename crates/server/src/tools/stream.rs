@@ -3,7 +3,7 @@
 use super::{
     Call, ToolHandler,
     page::{self, Page, fetch, page},
-    relationship::{STREAM_NOT_FOUND, director_of_stream},
+    relationship::{STREAM_NOT_FOUND, director_of, director_of_stream},
 };
 use crate::{
     db::{
@@ -19,7 +19,7 @@ use crate::{
 use contract::{
     Action, Resource,
     tool::{Read, Write},
-    tools::stream::{AssignClassTeacher, AssignSubjectTeacher, CreateStream, ListStreams},
+    tools::stream::{AssignClassTeacher, AssignSubjectTeacher, CreateStream, ListCampusStreams, ListStreams},
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -72,6 +72,20 @@ impl ToolHandler for ListStreams {
         }
         let after: Option<NameKey> = page::after(call, self.cursor.as_deref())?;
         let found = stream::list(call.tx(), &rows, self.class_id, after.as_ref(), fetch(self.limit)).await?;
+        page(call, found, self.limit, |row| NameKey(row.name.clone(), row.id))
+    }
+}
+
+impl ToolHandler for ListCampusStreams {
+    type Output = Page<Stream>;
+    const POSTURE: Posture<Read, Self::Output> =
+        relationship_noted("These results cover the streams of one campus whose studies this person directs.");
+    const ONE_PLAN: bool = true;
+
+    async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
+        let director = director_of(call, self.campus_id).await?;
+        let after: Option<NameKey> = page::after(call, self.cursor.as_deref())?;
+        let found = stream::of_campus(call.tx(), &director, after.as_ref(), fetch(self.limit)).await?;
         page(call, found, self.limit, |row| NameKey(row.name.clone(), row.id))
     }
 }
