@@ -205,6 +205,38 @@ async fn of_one_address_at_once_are_one() {
     stage.finish().await;
 }
 
+/// Whoever is invited by a second school keeps their name in both.
+#[tokio::test]
+async fn give_no_school_the_name_of_anothers_account() {
+    let stage = Stage::new().await;
+    let admin = stage.person(&HILLTOP.email("admin")).await;
+    data(invite(&stage, &admin, &RIVERSIDE.email("clerk"), None).await);
+    let theirs = "SELECT s.id FROM staff s JOIN users u ON u.id = s.user_id WHERE u.email = 'clerk@riverside.example' AND s.school_id = $1";
+    let theirs: Uuid = sqlx::query_scalar(theirs)
+        .bind(HILLTOP.id())
+        .fetch_one(&mut stage.owner().await)
+        .await
+        .unwrap();
+    let rename = |staff: Uuid| json!({"targetStaffId": staff, "name": "Somebody Else"});
+    let before = stage.snapshot().await;
+    let refused = error(stage.call(&admin, "update_staff_member", rename(theirs)).await);
+    assert_eq!(refused, "The name of that account is not this school's to change.");
+    let at_home = stage.person(&RIVERSIDE.email("admin")).await;
+    let refused = error(
+        stage
+            .call(&at_home, "update_staff_member", rename(RIVERSIDE.staff("clerk")))
+            .await,
+    );
+    assert_eq!(refused, "The name of that account is not this school's to change.");
+    assert_eq!(stage.snapshot().await, before);
+    data(
+        stage
+            .call(&admin, "update_staff_member", rename(HILLTOP.staff("newcomer")))
+            .await,
+    );
+    stage.finish().await;
+}
+
 /// What the server's role may do of its own is open or find an account, and nothing else with accounts.
 #[tokio::test]
 async fn leave_other_accounts_out_of_reach() {

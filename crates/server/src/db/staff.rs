@@ -178,10 +178,11 @@ pub(crate) async fn details(tx: &mut Tx, id: Uuid, rows: &CampusRule) -> DbResul
     }))
 }
 
-/// Gives the account behind a profile another name; not an operator's, which is no school's. Answers whether it did.
+/// Gives the account behind a profile another name; not an operator's, which is no school's, nor one that works in several, which is not
+/// one school's alone. Answers whether it did.
 pub(crate) async fn rename(tx: &mut Tx, member: &StaffMember, name: &str) -> DbResult<bool> {
     let renamed = sqlx::query!(
-        "UPDATE users SET name = $2 WHERE id = $1 AND type <> 'PLATFORM_ADMIN'",
+        "UPDATE users SET name = $2 WHERE id = $1 AND type <> 'PLATFORM_ADMIN' AND NOT shared",
         member.user_id,
         name
     )
