@@ -28,6 +28,7 @@ const EVERYWHERE: &[&str] = &["rover/delegation"];
 /// Where a conversation itself is kept.
 const OF_CONVERSATIONS: &[&str] = &["threads", "turns", "turn_events"];
 
+/// By name. They share one school, one after another: none takes away what another one needs, whatever the day.
 fn evaluations() -> BTreeMap<String, Evaluation> {
     let files = fs::read_dir(root().join("tests/evaluations")).expect("the folder is there");
     let paths = files.map(|entry| entry.expect("a file is listed").path());
