@@ -1,16 +1,19 @@
 //! Leaks: with a mark in every text of every row, thousands of drawn calls, and no mark anywhere but where it may be.
 //!
 //! Faults 3, 4, 5, 9, 10, 38 and 54 show here, whichever way in they take: nobody is asked how a leak may come about. What may be
-//! seen is worked out in `reach` from the seeded facts, not by the product's own rules.
+//! seen is worked out in `reach` and `sight` from the seeded facts, not by the product's own rules.
 
 mod actors;
+mod catalog;
 mod draw;
 mod facts;
+mod ids;
 mod logs;
 mod marking;
 mod marks;
 mod reach;
 mod settle;
+mod sight;
 mod theatre;
 
 use draw::Drawn;
@@ -64,7 +67,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
     (
         "CREATE POLICY planted ON departments FOR SELECT TO school_app USING (true)",
         "DROP POLICY planted ON departments",
-        "from departments",
+        "the reply holds a mark of",
     ),
     (
         "ALTER TABLE staff DISABLE ROW LEVEL SECURITY",
@@ -77,7 +80,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
         r#"UPDATE role_permissions p SET condition = '{"campusId": "$own"}' FROM roles r
             WHERE r.school_id = p.school_id AND r.id = p.role_id AND r.rank <= 30
               AND p.action = 'LIST' AND p.resource = 'DEPARTMENT'"#,
-        "from departments",
+        "the reply holds a mark of",
     ),
     (
         "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS
@@ -93,6 +96,14 @@ const PLANTED: &[(&str, &str, &str)] = &[
           WHERE mine.school_id = e.school_id AND mine.campus_academic_year_id = e.campus_academic_year_id AND mine.id <> e.stream_id",
         "UPDATE enrolments e SET stream_id = kept.stream_id FROM kept WHERE kept.school_id = e.school_id AND kept.id = e.id",
         "from students",
+    ),
+    (
+        "CREATE TABLE kept_assessments AS SELECT school_id, id, subject_id FROM assessments;
+         UPDATE assessments a SET subject_id = t.subject_id FROM subject_teachers t
+          WHERE t.school_id = a.school_id AND t.stream_id = a.stream_id AND t.subject_id <> a.subject_id",
+        "UPDATE assessments a SET subject_id = kept.subject_id
+           FROM kept_assessments kept WHERE kept.school_id = a.school_id AND kept.id = a.id",
+        "from assessments",
     ),
     (
         "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS

@@ -1,7 +1,7 @@
 //! Who calls: everybody of both schools, in school mode and on each campus, whether it is open to them or not; and people with
 //! grants that say what is not so.
 
-use super::facts::{Facts, Kind, Person};
+use super::facts::{Facts, Person};
 use contract::{AgentCallScope, AgentIdentity, UserType};
 use e2e::{Stage, stage::now_ms};
 use server::grant::{Door, TurnGrant};
@@ -39,7 +39,7 @@ impl fmt::Debug for Actor {
 pub(super) fn everybody(stage: &Stage, facts: &Facts) -> Vec<Actor> {
     let mut actors = Vec::new();
     for (person, who) in facts.people.iter().enumerate() {
-        let campuses = facts.of(Kind::Campus).iter().map(|row| Some(row.id));
+        let campuses = facts.of("campuses").iter().map(|row| Some(row.id));
         for campus in [None, Some(Uuid::from_u128(0xdead))].into_iter().chain(campuses) {
             actors.push(actor(stage, facts, person, identity(who), campus, Claim::True));
         }

@@ -2,13 +2,15 @@
 //! what is no value at all.
 
 use super::{
-    actors::Actor,
-    facts::{Facts, Kind, Row},
-    reach::{Given, Reach, reach},
+    actors::{Actor, Claim},
+    facts::Facts,
+    ids::{ids, make_coherent, with_rows},
+    reach::{Change, Reach, reach},
     settle::{MARK, Settled, settle},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use contract::{RPC_AGENT_TOOLS, RpcTool};
+use e2e::fixtures::{HILLTOP, RIVERSIDE, School};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::Union};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -71,32 +73,103 @@ pub(super) struct Deck {
     pub(super) actors: Vec<Arc<Actor>>,
     /// Cursors that somebody's lists gave out.
     pub(super) cursors: Vec<String>,
+    /// What people may be once calls have changed it.
+    pub(super) potential: Vec<Change>,
 }
 
-/// Any call.
+/// Any call: most are drawn after the schema, some are a tool's example with marks for its texts.
 pub(super) fn call(deck: &Arc<Deck>) -> impl Strategy<Value = Drawn> + use<> {
     let envelope = envelope(deck).boxed();
     let tools = RPC_AGENT_TOOLS.iter().map(|tool| {
-        let deck = Arc::clone(deck);
-        let parts = (caller(&deck, tool), arguments(&deck, tool), envelope.clone(), key());
-        parts.prop_map(move |(actor, args, envelope, key)| {
-            let args = with_rows(args, &deck.facts, &actor);
-            Drawn {
-                settled: settle(&deck.facts, &actor, tool.definition.name, args),
-                actor,
-                tool,
-                envelope,
-                key,
+        let drawn = (
+            caller(deck, tool),
+            arguments(deck, tool),
+            any::<Option<u16>>(),
+            envelope.clone(),
+        );
+        let dealt = Arc::clone(deck);
+        let drawn = drawn.prop_map(move |(actor, args, coherent, envelope)| {
+            let mut args = with_rows(args, &dealt.facts, &actor);
+            if let Some(at) = coherent {
+                make_coherent(&mut args, &dealt.facts, &actor, usize::from(at));
             }
+            (actor, args, envelope)
+        });
+        let example = select(examples(deck, tool)).prop_map(|(actor, args)| (actor, args, Envelope::Honest));
+        let dealt = Arc::clone(deck);
+        let parts = (prop_oneof![4 => drawn, 1 => example], key());
+        parts.prop_map(move |((actor, args, envelope), key)| Drawn {
+            settled: settle(&dealt.facts, &dealt.potential, &actor, tool, args),
+            actor,
+            tool,
+            envelope,
+            key,
         })
     });
     Union::new(tools.map(Strategy::boxed))
 }
 
+/// A tool's example in both schools, by whoever may use it there, with a place for a mark instead of each free text.
+fn examples(deck: &Deck, tool: &RpcTool) -> Vec<(Arc<Actor>, Value)> {
+    let of = |school: &School| {
+        let who = school.user_of(tool);
+        let person = deck.facts.people.iter().position(|person| {
+            person.school == Some(school.id()) && Some(person.who.as_str()) == who.split('@').next()
+        });
+        let mut actors = deck.actors.iter();
+        let is_theirs = |actor: &&Arc<Actor>| {
+            Some(actor.person) == person && actor.claim == Claim::True && actor.scope.pinned().is_none()
+        };
+        let actor = actors.find(is_theirs).expect("the user of an example is there");
+        let args = marked(deck, school, "", school.example(tool), &tool.schema());
+        (Arc::clone(actor), args)
+    };
+    vec![of(&HILLTOP), of(&RIVERSIDE)]
+}
+
+fn marked(deck: &Deck, school: &School, name: &str, value: Value, schema: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(name, value)| {
+                let value = marked(deck, school, &name, value, &schema["properties"][&name]);
+                (name, value)
+            });
+            Value::Object(members.collect())
+        }
+        Value::Array(items) => {
+            let items = items
+                .into_iter()
+                .map(|item| marked(deck, school, name, item, &schema["items"]));
+            Value::Array(items.collect())
+        }
+        Value::String(text) => match meaning(name, schema) {
+            Meaning::Text => json!(MARK.to_string()),
+            Meaning::Address => json!(format!("{MARK}@mail.example")),
+            Meaning::Role => {
+                let mut roles = deck.facts.roles.iter();
+                let is_it = |(of, seeded, _): &&(Uuid, String, String)| *of == school.id() && *seeded == text;
+                json!(roles.find(is_it).map_or(text.as_str(), |(.., marked)| marked))
+            }
+            Meaning::Cursor
+            | Meaning::Actor
+            | Meaning::ResourceType
+            | Meaning::Search
+            | Meaning::Id
+            | Meaning::Time
+            | Meaning::Date
+            | Meaning::Word
+            | Meaning::Number
+            | Meaning::Flag
+            | Meaning::List
+            | Meaning::Object => Value::String(text),
+        },
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+    }
+}
+
 /// A tool's caller: mostly one who may see something by it, and often anybody.
 fn caller(deck: &Deck, tool: &RpcTool) -> BoxedStrategy<Arc<Actor>> {
-    let nothing_given = Given::default();
-    let reach = |actor: &Actor| reach(&deck.facts, &nothing_given, actor, tool.definition.name);
+    let reach = |actor: &Actor| reach(&deck.facts, &[], actor, tool);
     let those = |may: &dyn Fn(&Reach) -> bool| -> Vec<_> {
         let actors = deck.actors.iter();
         actors.filter(|actor| may(&reach(actor))).cloned().collect()
@@ -165,137 +238,94 @@ fn object(deck: &Deck, schema: &Value) -> BoxedStrategy<Value> {
     members.prop_map(Value::Object).boxed()
 }
 
-/// A value for a member, by its name where that says more than its type.
-fn member(deck: &Deck, name: &str, schema: &Value) -> BoxedStrategy<Value> {
-    let words = |words: Vec<Value>| select(words).boxed();
+/// What a member is drawn from: by its name where that says more than its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Cursor,
+    Role,
+    /// The address of somebody whom a call makes known.
+    Address,
+    /// The address of somebody who is there.
+    Actor,
+    ResourceType,
+    Search,
+    Id,
+    Time,
+    Date,
+    Word,
+    Text,
+    Number,
+    Flag,
+    List,
+    Object,
+}
+
+fn meaning(name: &str, schema: &Value) -> Meaning {
+    let is_listed = schema["enum"].is_array();
     match (name, schema["type"].as_str(), schema["format"].as_str()) {
-        ("cursor", ..) => cursors(deck),
-        ("role", ..) => {
-            let roles = deck
-                .facts
-                .roles
-                .iter()
-                .flat_map(|(_, name, marked)| [json!(marked), json!(marked), json!(name)]);
-            words(roles.collect())
-        }
-        ("actorEmail", ..) => words(deck.facts.people.iter().map(|person| json!(person.email)).collect()),
-        ("resourceType", ..) => words(vec![
-            json!("DEPARTMENT"),
-            json!("STAFF"),
-            json!("STAFF_ROLE"),
-            json!("'"),
-        ]),
-        (_, Some("string"), Some("uuid")) => ids(name),
-        (_, Some("string"), Some("date-time")) => words(
-            [
-                "2020-01-01T00:00:00Z",
-                "2100-01-01T00:00:00+03:00",
-                "9999-12-31T23:59:59Z",
-            ]
-            .map(Value::from)
-            .to_vec(),
-        ),
-        (_, Some("string"), _) => match schema["enum"].as_array() {
-            Some(listed) => words(listed.clone()),
-            None => texts(),
-        },
-        (_, Some("integer"), _) => words([1, 2, 7, 20, 50, 100, 200, 0, 201].map(Value::from).to_vec()),
-        (_, Some("array"), _) => {
-            let items = schema["items"].clone();
-            vec(member(deck, name, &items), 0..3).prop_map(Value::Array).boxed()
-        }
-        (_, Some("object"), _) => object(deck, schema),
-        (_, Some("boolean"), _) => any::<bool>().prop_map(Value::Bool).boxed(),
+        ("cursor", ..) => Meaning::Cursor,
+        ("role", ..) if !is_listed => Meaning::Role,
+        ("email", ..) => Meaning::Address,
+        ("actorEmail", ..) => Meaning::Actor,
+        ("resourceType", ..) => Meaning::ResourceType,
+        ("query", ..) => Meaning::Search,
+        (_, Some("string"), Some("uuid")) => Meaning::Id,
+        (_, Some("string"), Some("date-time")) => Meaning::Time,
+        (_, Some("string"), Some("date")) => Meaning::Date,
+        (_, Some("string"), _) if is_listed => Meaning::Word,
+        (_, Some("string"), _) => Meaning::Text,
+        (_, Some("integer" | "number"), _) => Meaning::Number,
+        (_, Some("array"), _) => Meaning::List,
+        (_, Some("object"), _) => Meaning::Object,
+        (_, Some("boolean"), _) => Meaning::Flag,
         _ => panic!("say how to draw {name} of {schema}"),
     }
 }
 
-/// Where a row is, seen from the caller.
-#[derive(Debug, Clone, Copy)]
-enum Where {
-    /// On the caller's campus.
-    Near,
-    /// In the caller's school.
-    School,
-    /// In another school.
-    Foreign,
-}
-
-/// What stands for a row until the caller is known.
-const ROW: char = '¶';
-
-/// Ids of the kind that the name says, mostly near the caller; others of another campus, another school, another kind, or of nothing.
-fn ids(name: &str) -> BoxedStrategy<Value> {
-    let fitting = kind_of(name);
-    let places = [Where::Near, Where::School, Where::Foreign];
-    let at = |place: Where, kind: Option<Kind>| {
-        let kind = kind.map_or(select(Kind::ALL.to_vec()).boxed(), |kind| Just(kind).boxed());
-        (kind, any::<u16>()).prop_map(move |(kind, at)| json!(format!("{ROW}{} {} {at}", place as u8, kind as u8)))
-    };
-    let nothing = [
-        json!(Uuid::nil()),
-        json!(Uuid::from_u128(7)),
-        json!("no id"),
-        json!("' OR true --"),
-    ];
-    prop_oneof![
-        10 => at(places[0], fitting),
-        3 => at(places[1], fitting),
-        4 => at(places[2], fitting),
-        1 => at(places[1], None),
-        1 => at(places[2], None),
-        1 => select(nothing.to_vec()),
-    ]
-    .boxed()
-}
-
-fn kind_of(name: &str) -> Option<Kind> {
-    let lower = name.to_lowercase();
-    let words = [
-        ("year", Kind::Year),
-        ("campus", Kind::Campus),
-        ("department", Kind::Department),
-        ("staff", Kind::Staff),
-        ("stream", Kind::Stream),
-        ("student", Kind::Student),
-    ];
-    words
-        .iter()
-        .find(|(word, _)| lower.contains(word))
-        .map(|(_, kind)| *kind)
-}
-
-/// The arguments with an id in each place that was left for a row.
-fn with_rows(value: Value, facts: &Facts, actor: &Actor) -> Value {
-    match value {
-        Value::String(text) => match text.strip_prefix(ROW) {
-            Some(wish) => json!(row(wish, facts, actor)),
-            None => Value::String(text),
-        },
-        Value::Array(items) => items.into_iter().map(|item| with_rows(item, facts, actor)).collect(),
-        Value::Object(members) => members
-            .into_iter()
-            .map(|(name, member)| (name, with_rows(member, facts, actor)))
-            .collect(),
-        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+fn member(deck: &Deck, name: &str, schema: &Value) -> BoxedStrategy<Value> {
+    let words = |words: &[Value]| select(words.to_vec()).boxed();
+    match meaning(name, schema) {
+        Meaning::Cursor => cursors(deck),
+        Meaning::Role => {
+            let roles = deck.facts.roles.iter();
+            let names = roles.flat_map(|(_, name, marked)| [json!(marked), json!(marked), json!(name)]);
+            words(&names.collect::<Vec<_>>())
+        }
+        Meaning::Address => {
+            let people = deck.facts.people.iter().map(|person| json!(person.email));
+            prop_oneof![3 => Just(json!(format!("{MARK}@mail.example"))), 1 => select(people.collect::<Vec<_>>())]
+                .boxed()
+        }
+        Meaning::Actor => words(
+            &deck
+                .facts
+                .people
+                .iter()
+                .map(|person| json!(person.email))
+                .collect::<Vec<_>>(),
+        ),
+        Meaning::ResourceType => words(&["DEPARTMENT", "STAFF", "STAFF_ROLE", "STUDENT", "'"].map(Value::from)),
+        Meaning::Search => words(&["q", "qcanary", "Q", "w", "%", "🎭", "q q"].map(Value::from)),
+        Meaning::Id => ids(name),
+        Meaning::Time => words(
+            &[
+                "2020-01-01T00:00:00Z",
+                "2100-01-01T00:00:00+03:00",
+                "9999-12-31T23:59:59Z",
+            ]
+            .map(Value::from),
+        ),
+        Meaning::Date => words(&["2020-01-01", "2100-01-01", "9999-12-31", "2026-02-30"].map(Value::from)),
+        Meaning::Word => words(schema["enum"].as_array().expect("it is listed")),
+        Meaning::Text => texts(),
+        Meaning::Number => words(&[1, 2, 7, 20, 50, 100, 200, 0, 201].map(Value::from)),
+        Meaning::List => {
+            let items = schema["items"].clone();
+            vec(member(deck, name, &items), 0..3).prop_map(Value::Array).boxed()
+        }
+        Meaning::Object => object(deck, schema),
+        Meaning::Flag => any::<bool>().prop_map(Value::Bool).boxed(),
     }
-}
-
-fn row(wish: &str, facts: &Facts, actor: &Actor) -> Uuid {
-    let numbers: Vec<usize> = wish.split(' ').map(|number| number.parse().unwrap()).collect();
-    let kind = Kind::ALL[numbers[1]];
-    let person = &facts.people[actor.person];
-    let campus = actor.scope.pinned().or(person.campus);
-    let is_own_school = |row: &&Row| person.school.is_none_or(|school| row.school == school);
-    let is_wanted = |row: &&Row| match numbers[0] {
-        0 if kind == Kind::Stream && !person.class_teacher_of.is_empty() => person.class_teacher_of.contains(&row.id),
-        0 => is_own_school(row) && (campus.is_none() || row.campus == campus),
-        1 => is_own_school(row),
-        _ => Some(row.school) != person.school,
-    };
-    let rows: Vec<&Row> = facts.of(kind).iter().filter(is_wanted).collect();
-    rows.get(numbers[2] % rows.len().max(1))
-        .map_or(Uuid::nil(), |row| row.id)
 }
 
 fn cursors(deck: &Deck) -> BoxedStrategy<Value> {

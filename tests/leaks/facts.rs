@@ -1,20 +1,57 @@
-//! The seeded facts, read by this test itself: who people are, what they hold and teach, and the rows there are to name.
+//! The seeded facts, read by this test itself: who people are, what they hold, teach and lead, and the rows there are to name.
 
 use super::{
+    catalog::{About, Catalog},
     marking::{Marked, Names},
-    marks::{Owner, UNPLACED},
+    marks::{COMMON, Owner, UNPLACED},
 };
-use contract::UserType;
-use sqlx::{PgConnection, types::Json};
+use contract::{RpcTool, UserType};
+use server::posture::Auth;
+use sqlx::{AssertSqlSafe, PgConnection, types::Json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use uuid::Uuid;
 
+/// What stands in the name of an argument that is an id, and the table whose rows it names; the first that is found.
+pub(super) const NAMED: &[(&str, &str)] = &[
+    ("year", "campus_academic_years"),
+    ("campus", "campuses"),
+    ("department", "departments"),
+    ("staff", "staff"),
+    ("subject", "subjects"),
+    ("assessment", "assessments"),
+    ("template", "lesson_templates"),
+    ("plan", "lesson_plans"),
+    ("student", "students"),
+    ("stream", "streams"),
+    ("class", "classes"),
+    ("term", "terms"),
+];
+
 /// A role that somebody holds, on a campus or as it is defined.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Deserialize)]
 pub(super) struct Held {
     /// The role's seeded name.
     pub(super) role: String,
     pub(super) campus: Option<Uuid>,
+}
+
+/// A permission of a role or a department. No seeded one forbids anything.
+#[derive(Debug, Clone, serde::Deserialize)]
+pub(super) struct Permission {
+    action: String,
+    resource: String,
+    /// Where it holds: on the holder's campus, or everywhere.
+    pub(super) own_campus: bool,
+}
+
+impl Permission {
+    pub(super) fn is_about(&self, action: &str, resource: &str) -> bool {
+        (self.action == action || self.action == "MANAGE") && self.is_on(resource)
+    }
+
+    pub(super) fn is_on(&self, resource: &str) -> bool {
+        self.resource == resource || self.resource == "ALL"
+    }
 }
 
 /// Somebody with an account.
@@ -32,42 +69,28 @@ pub(super) struct Person {
     pub(super) staff: Option<Uuid>,
     pub(super) campus: Option<Uuid>,
     pub(super) roles: Vec<Held>,
+    /// What membership of a department gives, with its campus.
+    pub(super) of_departments: Vec<(Uuid, Permission)>,
     /// Streams of the current year that they are class teacher of.
     pub(super) class_teacher_of: BTreeSet<Uuid>,
-    /// Streams of the current year that they have anything to do with.
-    pub(super) teaches_in: BTreeSet<Uuid>,
+    /// Streams of the current year and the subjects that they teach there.
+    pub(super) teaches: BTreeSet<(Uuid, Uuid)>,
     /// Campuses whose studies they direct.
     pub(super) directs: BTreeSet<Uuid>,
+    /// Departments that they lead.
+    pub(super) leads: BTreeSet<Uuid>,
+    /// Campuses on which they have anything to do.
+    pub(super) works_on: BTreeSet<Uuid>,
 }
 
 /// A row that a call may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: Uuid,
     pub(super) school: Uuid,
     pub(super) campus: Option<Uuid>,
-}
-
-/// Kinds of rows that calls name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Kind {
-    Campus,
-    Department,
-    Staff,
-    Stream,
-    Year,
-    Student,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Campus,
-        Self::Department,
-        Self::Staff,
-        Self::Stream,
-        Self::Year,
-        Self::Student,
-    ];
+    /// What it is about.
+    pub(super) about: About,
 }
 
 /// All of it.
@@ -75,31 +98,47 @@ impl Kind {
 pub(super) struct Facts {
     pub(super) names: Names,
     pub(super) people: Vec<Person>,
-    pub(super) rows: BTreeMap<Kind, Vec<Row>>,
-    /// Departments that calls may delete.
-    pub(super) spare: Vec<Row>,
+    /// By table.
+    pub(super) rows: BTreeMap<&'static str, Vec<Row>>,
+    /// Departments that calls may delete, and streams that they may fill and staff; by table.
+    pub(super) spare: BTreeMap<&'static str, Vec<Row>>,
+    /// Streams of the current year.
+    pub(super) current: BTreeSet<Uuid>,
     /// Streams of the current year by the students in them.
     pub(super) streams_of: HashMap<Uuid, BTreeSet<Uuid>>,
+    /// What each role of a school lets people do, by its seeded name.
+    pub(super) permissions: HashMap<(Uuid, String), Vec<Permission>>,
     /// Each school's roles: their seeded names, and their names once these are marks.
     pub(super) roles: Vec<(Uuid, String, String)>,
     pub(super) marked: Marked,
+    /// By event.
+    pub(super) postures: HashMap<&'static str, Auth>,
 }
 
 impl Facts {
     /// Reads what there is, before it is marked.
-    pub(super) async fn read(owner: &mut PgConnection) -> Self {
+    pub(super) async fn read(owner: &mut PgConnection, catalog: &Catalog) -> Self {
+        let mut rows = BTreeMap::new();
+        for (_, table) in NAMED {
+            let found = select(owner, catalog, table, "true").await;
+            assert!(!found.is_empty(), "there are {table} to name");
+            rows.insert(*table, found);
+        }
+        let mut spare = BTreeMap::new();
+        for table in ["departments", "streams"] {
+            spare.insert(table, select(owner, catalog, table, "t.name LIKE 'Spare%'").await);
+        }
         Self {
             names: Names::read(owner).await,
             people: people(owner).await,
-            rows: rows(owner).await,
-            spare: select(
-                owner,
-                "SELECT id, school_id, campus_id FROM departments WHERE name LIKE 'Spare%' ORDER BY campus_id, name",
-            )
-            .await,
+            rows,
+            spare,
+            current: current(owner).await,
             streams_of: streams_of(owner).await,
+            permissions: permissions(owner).await,
             roles: Vec::new(),
             marked: Marked::default(),
+            postures: HashMap::new(),
         }
     }
 
@@ -123,12 +162,12 @@ impl Facts {
         }
     }
 
-    pub(super) fn of(&self, kind: Kind) -> &[Row] {
-        &self.rows[&kind]
+    pub(super) fn of(&self, table: &str) -> &[Row] {
+        &self.rows[table]
     }
 
-    pub(super) fn find(&self, kind: Kind, id: Uuid) -> Option<Row> {
-        self.of(kind).iter().copied().find(|row| row.id == id)
+    pub(super) fn find(&self, table: &str, id: Uuid) -> Option<&Row> {
+        self.of(table).iter().find(|row| row.id == id)
     }
 
     /// Whose a row of this school and campus is.
@@ -137,9 +176,28 @@ impl Facts {
         Owner::new(&self.names.0[&school], place)
     }
 
+    /// Whose a row is that all campuses of a school share.
+    pub(super) fn shared(&self, school: Uuid) -> Owner {
+        Owner::new(&self.names.0[&school], COMMON)
+    }
+
+    /// The place that a campus is in marks.
+    pub(super) fn place(&self, campus: Uuid) -> String {
+        Owner::new("", &self.names.0[&campus]).place
+    }
+
+    /// By what authority a tool runs.
+    pub(super) fn posture(&self, tool: &RpcTool) -> Auth {
+        self.postures[tool.definition.event.as_str()]
+    }
+
     pub(super) fn campuses_of(&self, school: Uuid) -> BTreeSet<Uuid> {
-        let campuses = self.of(Kind::Campus).iter();
+        let campuses = self.of("campuses").iter();
         campuses.filter(|row| row.school == school).map(|row| row.id).collect()
+    }
+
+    pub(super) fn campus_of_stream(&self, stream: Uuid) -> Option<Uuid> {
+        self.find("streams", stream)?.campus
     }
 }
 
@@ -161,25 +219,39 @@ struct PersonRow {
     staff_id: Option<Uuid>,
     campus_id: Option<Uuid>,
     roles: Json<Vec<Held>>,
+    of_departments: Json<Vec<(Uuid, Permission)>>,
     class_teacher_of: Vec<Uuid>,
-    teaches_in: Vec<Uuid>,
+    teaches: Json<Vec<(Uuid, Uuid)>>,
     directs: Vec<Uuid>,
+    leads: Vec<Uuid>,
+    works_on: Vec<Uuid>,
 }
 
 async fn people(owner: &mut PgConnection) -> Vec<Person> {
     let rows: Vec<PersonRow> = sqlx::query_as(
-        "WITH current AS (SELECT st.id FROM streams st JOIN campus_academic_years y ON y.id = st.campus_academic_year_id
-                           WHERE y.is_current)
+        "WITH current AS (SELECT st.id, st.campus_id
+                            FROM streams st JOIN campus_academic_years y ON y.id = st.campus_academic_year_id WHERE y.is_current)
          SELECT u.id, u.email, u.type AS user_type, u.active AND coalesce(s.active, true) AS active, s.school_id,
                 s.id AS staff_id, s.campus_id,
                 coalesce((SELECT jsonb_agg(jsonb_build_object('role', r.name, 'campus', ur.campus_id))
                             FROM user_roles ur JOIN roles r ON r.id = ur.role_id WHERE ur.staff_id = s.id), '[]') AS roles,
+                coalesce((SELECT jsonb_agg(jsonb_build_array(d.campus_id, jsonb_build_object(
+                                     'action', p.action, 'resource', p.resource, 'own_campus', true)))
+                            FROM department_members m JOIN departments d ON d.id = m.department_id
+                            JOIN department_permissions p ON p.department_id = d.id
+                           WHERE m.staff_id = s.id), '[]') AS of_departments,
                 ARRAY(SELECT t.stream_id FROM class_teachers t JOIN current c ON c.id = t.stream_id
                        WHERE t.staff_id = s.id) AS class_teacher_of,
-                ARRAY(SELECT t.stream_id FROM class_teachers t JOIN current c ON c.id = t.stream_id WHERE t.staff_id = s.id
-                      UNION SELECT t.stream_id FROM subject_teachers t JOIN current c ON c.id = t.stream_id
-                             WHERE t.staff_id = s.id) AS teaches_in,
-                ARRAY(SELECT d.campus_id FROM directors_of_studies d WHERE d.staff_id = s.id) AS directs
+                coalesce((SELECT jsonb_agg(jsonb_build_array(t.stream_id, t.subject_id))
+                            FROM subject_teachers t JOIN current c ON c.id = t.stream_id WHERE t.staff_id = s.id), '[]') AS teaches,
+                ARRAY(SELECT d.campus_id FROM directors_of_studies d WHERE d.staff_id = s.id) AS directs,
+                ARRAY(SELECT h.department_id FROM department_heads h WHERE h.staff_id = s.id) AS leads,
+                ARRAY(SELECT s.campus_id WHERE s.campus_id IS NOT NULL
+                      UNION SELECT c.campus_id FROM class_teachers t JOIN current c ON c.id = t.stream_id WHERE t.staff_id = s.id
+                      UNION SELECT c.campus_id FROM subject_teachers t JOIN current c ON c.id = t.stream_id WHERE t.staff_id = s.id
+                      UNION SELECT d.campus_id FROM directors_of_studies d WHERE d.staff_id = s.id
+                      UNION SELECT d.campus_id FROM departments d JOIN department_heads h ON h.department_id = d.id
+                             WHERE h.staff_id = s.id) AS works_on
            FROM users u LEFT JOIN staff s ON s.user_id = u.id
           ORDER BY u.type, split_part(u.email, '@', 2), u.email",
     )
@@ -200,34 +272,72 @@ fn person(row: PersonRow) -> Person {
         staff: row.staff_id,
         campus: row.campus_id,
         roles: row.roles.0,
+        of_departments: row.of_departments.0,
         class_teacher_of: row.class_teacher_of.into_iter().collect(),
-        teaches_in: row.teaches_in.into_iter().collect(),
+        teaches: row.teaches.0.into_iter().collect(),
         directs: row.directs.into_iter().collect(),
+        leads: row.leads.into_iter().collect(),
+        works_on: row.works_on.into_iter().collect(),
     }
 }
 
-async fn rows(owner: &mut PgConnection) -> BTreeMap<Kind, Vec<Row>> {
-    let mut rows = BTreeMap::new();
-    for kind in Kind::ALL {
-        let query = match kind {
-            Kind::Campus => "SELECT id, school_id, id FROM campuses ORDER BY 2, name",
-            Kind::Department => "SELECT id, school_id, campus_id FROM departments ORDER BY 2, 3, name",
-            Kind::Staff => "SELECT id, school_id, campus_id FROM staff ORDER BY 2, 3, id",
-            Kind::Stream => "SELECT id, school_id, campus_id FROM streams ORDER BY 2, 3, name",
-            Kind::Year => "SELECT id, school_id, campus_id FROM campus_academic_years ORDER BY 2, 3, is_current",
-            Kind::Student => "SELECT id, school_id, campus_id FROM students ORDER BY 2, 3, admission_number",
+type RuleRow = (Uuid, String, String, String, String, Option<Json<serde_json::Value>>);
+
+async fn permissions(owner: &mut PgConnection) -> HashMap<(Uuid, String), Vec<Permission>> {
+    let rows: Vec<RuleRow> = sqlx::query_as(
+        "SELECT p.school_id, r.name, p.action, p.resource, p.effect, p.condition
+           FROM role_permissions p JOIN roles r ON r.school_id = p.school_id AND r.id = p.role_id",
+    )
+    .fetch_all(owner)
+    .await
+    .unwrap();
+    let mut permissions: HashMap<_, Vec<Permission>> = HashMap::new();
+    for (school, role, action, resource, effect, condition) in rows {
+        assert_eq!(effect, "allow", "{role}: say what a seeded rule means that forbids");
+        let own_campus = match condition {
+            None => false,
+            Some(Json(condition)) => {
+                assert_eq!(
+                    condition,
+                    serde_json::json!({"campusId": "$own"}),
+                    "{role}: say what it means"
+                );
+                true
+            }
         };
-        rows.insert(kind, select(owner, query).await);
+        permissions.entry((school, role)).or_default().push(Permission {
+            action,
+            resource,
+            own_campus,
+        });
     }
-    rows
+    permissions
 }
 
-async fn select(owner: &mut PgConnection, query: &'static str) -> Vec<Row> {
-    let rows: Vec<(Uuid, Uuid, Option<Uuid>)> = sqlx::query_as(query).fetch_all(owner).await.unwrap();
-    assert!(!rows.is_empty(), "there are rows to name");
+async fn select(owner: &mut PgConnection, catalog: &Catalog, table: &str, condition: &str) -> Vec<Row> {
+    let (campus, about) = (catalog.campus_sql(table), catalog.about_sql(table));
+    let query =
+        format!("SELECT t.id, t.school_id, {campus}, {about} FROM {table} t WHERE {condition} ORDER BY 2, 3, 1");
+    let rows: Vec<(Uuid, Uuid, Option<Uuid>, Json<About>)> =
+        sqlx::query_as(AssertSqlSafe(query)).fetch_all(owner).await.unwrap();
     rows.into_iter()
-        .map(|(id, school, campus)| Row { id, school, campus })
+        .map(|(id, school, campus, Json(about))| Row {
+            id,
+            school,
+            campus,
+            about,
+        })
         .collect()
+}
+
+async fn current(owner: &mut PgConnection) -> BTreeSet<Uuid> {
+    let streams: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT st.id FROM streams st JOIN campus_academic_years y ON y.id = st.campus_academic_year_id WHERE y.is_current",
+    )
+    .fetch_all(owner)
+    .await
+    .unwrap();
+    streams.into_iter().collect()
 }
 
 async fn streams_of(owner: &mut PgConnection) -> HashMap<Uuid, BTreeSet<Uuid>> {

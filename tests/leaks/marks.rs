@@ -40,6 +40,11 @@ impl Owner {
         owner
     }
 
+    /// Its school, for what all campuses share.
+    pub(super) fn shared(&self) -> Self {
+        Self::new(&self.school, COMMON)
+    }
+
     /// A mark of this owner.
     pub(super) fn mark(&self, serial: &str) -> String {
         format!(

@@ -1,16 +1,28 @@
-//! Who may see what, worked out from the seeded facts and the documented rules alone. Nothing here asks the product.
+//! How far a call may look, worked out from the seeded facts, the posture of its tool and where that is offered. Nothing here asks the
+//! product what somebody may do, and nothing knows a tool by its name, but for what [`ALSO`] lists.
 
 use super::{
     actors::{Actor, Claim},
-    facts::{Facts, Held, Kind, Person, Row},
-    marks::{COMMON, Mark, Owner, PLATFORM, UNPLACED},
+    facts::{Facts, Held, Permission, Person},
+    marks::{COMMON, Owner, PLATFORM, UNPLACED},
 };
-use contract::{AgentCallScope, UserType};
+use contract::{
+    AgentCallScope, RpcTool, ToolRole, UserType,
+    tool::{Placement, ToolScope},
+};
+use server::posture::Auth;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashSet},
     sync::Mutex,
 };
 use uuid::Uuid;
+
+/// Tools that serve somebody whose belt they are not on, and why.
+const ALSO: &[(&str, ToolRole, &str)] = &[(
+    "get.grading_config",
+    ToolRole::Dos,
+    "who sets the bands of a campus reads them too",
+)];
 
 /// The marks that a reply may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +67,15 @@ impl Reach {
         }
     }
 
+    /// Whether something of the whole school may be seen, which also is who may make such a thing.
+    pub(super) const fn has_unplaced(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Nothing => false,
+            Self::Some { unplaced, .. } => *unplaced,
+        }
+    }
+
     /// Whether an audit row may name somebody: whoever acted, from wherever they come, the operator included.
     pub(super) fn admits_as_actor(&self, owner: &Owner) -> bool {
         match self {
@@ -67,54 +88,78 @@ impl Reach {
 
 /// Rows by campus: those of some campuses, and perhaps those of none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Rows {
-    campuses: BTreeSet<Uuid>,
-    unplaced: bool,
+pub(super) struct Rows {
+    pub(super) campuses: BTreeSet<Uuid>,
+    pub(super) unplaced: bool,
 }
 
-/// Where a rule of a seeded role holds.
-enum Limit {
-    Everywhere,
-    OwnCampus,
-}
-
-/// The rule of a seeded role about an action on a resource; no seeded role denies anything.
-fn rule(role: &str, action: &str, resource: &str) -> Option<Limit> {
-    let teaching = matches!(
-        (action, resource),
-        ("LIST", "CAMPUS" | "DEPARTMENT" | "STAFF") | ("READ", "DEPARTMENT")
-    );
-    match role {
-        "school_admin" => Some(Limit::Everywhere),
-        "head_teacher" => Some(Limit::OwnCampus),
-        "clerk" => matches!(action, "READ" | "LIST").then_some(Limit::Everywhere),
-        "class_teacher" | "subject_teacher" => teaching.then_some(Limit::OwnCampus),
-        "director_of_studies" => (teaching || (action, resource) == ("READ", "STAFF")).then_some(Limit::OwnCampus),
-        other => panic!("say what the role {other} allows"),
+impl Rows {
+    fn and(mut self, other: Self) -> Self {
+        self.campuses.extend(other.campuses);
+        self.unplaced |= other.unplaced;
+        self
     }
 }
 
-/// Roles that calls of this test have given, or may have.
-#[derive(Debug, Default)]
-pub(super) struct Given(Mutex<HashMap<usize, Vec<Held>>>);
+/// A change that calls of this test have made to who is what, or may have.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Change {
+    /// A person holds a role.
+    Holds(usize, Held),
+    /// A person is class teacher of a stream.
+    AnswersFor(usize, Uuid),
+    /// A person teaches a subject to a stream.
+    Teaches(usize, Uuid, Uuid),
+    /// A person leads a department.
+    Leads(usize, Uuid),
+    /// A student is in a stream.
+    IsIn(Uuid, Uuid),
+}
 
-impl Given {
-    /// From now on the person may hold this.
-    pub(super) fn add(&self, person: usize, held: Held) {
-        let mut given = self.0.lock().unwrap();
-        let roles = given.entry(person).or_default();
-        if !roles.contains(&held) {
-            roles.push(held);
+impl Change {
+    /// The stream that it is about.
+    pub(super) const fn stream(&self) -> Option<Uuid> {
+        match self {
+            Self::AnswersFor(_, stream) | Self::Teaches(_, stream, _) | Self::IsIn(_, stream) => Some(*stream),
+            Self::Holds(..) | Self::Leads(..) => None,
         }
     }
+}
 
-    fn of(&self, person: usize) -> Vec<Held> {
-        self.0.lock().unwrap().get(&person).cloned().unwrap_or_default()
+/// All such changes so far.
+#[derive(Debug, Default)]
+pub(super) struct Given(Mutex<HashSet<Change>>);
+
+impl Given {
+    /// From now on it may be so.
+    pub(super) fn add(&self, change: Change) {
+        self.0.lock().unwrap().insert(change);
+    }
+
+    pub(super) fn all(&self) -> Vec<Change> {
+        self.0.lock().unwrap().iter().cloned().collect()
     }
 }
 
 /// What an actor's call of a tool may show.
-pub(super) fn reach(facts: &Facts, given: &Given, actor: &Actor, tool: &str) -> Reach {
+pub(super) fn reach(facts: &Facts, changes: &[Change], actor: &Actor, tool: &RpcTool) -> Reach {
+    bounded(facts, changes, actor, |eyes| {
+        let mut rows = eyes.rows_of(tool);
+        // a list about one campus shows what belongs to it
+        let of_a_campus = tool.definition.scope == ToolScope::Campus && tool.definition.event.verb() == "list";
+        if of_a_campus && matches!(facts.posture(tool), Auth::Casl { .. }) {
+            rows.unplaced = false;
+        }
+        rows
+    })
+}
+
+/// Where an actor has any business: what they may be told as a turn begins.
+pub(super) fn business(facts: &Facts, changes: &[Change], actor: &Actor) -> Reach {
+    bounded(facts, changes, actor, |eyes| Eyes::open(eyes))
+}
+
+fn bounded(facts: &Facts, changes: &[Change], actor: &Actor, rows: impl FnOnce(&Eyes<'_>) -> Rows) -> Reach {
     let person = &facts.people[actor.person];
     if actor.claim == Claim::False || !person.active {
         return Reach::Nothing;
@@ -125,13 +170,8 @@ pub(super) fn reach(facts: &Facts, given: &Given, actor: &Actor, tool: &str) -> 
     let Some(school) = person.school else {
         return Reach::Nothing;
     };
-    let eyes = Eyes {
-        facts,
-        person,
-        held: [person.roles.clone(), given.of(actor.person)].concat(),
-        all: facts.campuses_of(school),
-    };
-    let mut rows = eyes.rows_of(tool);
+    let eyes = Eyes::of(facts, changes, actor.person);
+    let mut rows = rows(&eyes);
     if let AgentCallScope::Campus { campus_id } = actor.scope {
         if !eyes.open().campuses.contains(&campus_id) {
             return Reach::Nothing;
@@ -140,68 +180,117 @@ pub(super) fn reach(facts: &Facts, given: &Given, actor: &Actor, tool: &str) -> 
         rows.unplaced = false;
     }
     Reach::Some {
-        school: Owner::new(&facts.names.0[&school], COMMON).school,
-        campuses: rows
-            .campuses
-            .iter()
-            .map(|campus| Owner::new("", &facts.names.0[campus]).place)
-            .collect(),
-        // heads of a campus's departments may work for the whole school
-        unplaced: rows.unplaced || matches!(tool, "get_department" | "assign_department_head"),
+        school: facts.shared(school).school,
+        campuses: rows.campuses.iter().map(|campus| facts.place(*campus)).collect(),
+        unplaced: rows.unplaced,
     }
 }
 
-/// Somebody who looks.
-struct Eyes<'a> {
+/// Somebody who looks, with what they are by now.
+pub(super) struct Eyes<'a> {
     facts: &'a Facts,
-    person: &'a Person,
+    pub(super) person: &'a Person,
     held: Vec<Held>,
     all: BTreeSet<Uuid>,
+    pub(super) class_teacher_of: BTreeSet<Uuid>,
+    pub(super) teaches: BTreeSet<(Uuid, Uuid)>,
+    pub(super) leads: BTreeSet<Uuid>,
 }
 
-impl Eyes<'_> {
-    /// The rows that a tool may show.
-    fn rows_of(&self, tool: &str) -> Rows {
-        match tool {
-            "get_school_branding" => Rows::default(),
-            // whoever may delete a department, or heads one: where they have any business
-            "get_academic_calendar" | "delete_department" => self.open(),
-            "list_campuses" => self.rule("LIST", "CAMPUS"),
-            "list_departments" => self.rule("LIST", "DEPARTMENT"),
-            "get_department" => self.rule("READ", "DEPARTMENT"),
-            "create_department" => self.rule("CREATE", "DEPARTMENT"),
-            "update_department" | "assign_department_head" => self.rule("UPDATE", "DEPARTMENT"),
-            "list_staff" => self.rule("LIST", "STAFF"),
-            "list_campus_staff" => Rows {
-                unplaced: false,
-                ..self.rule("LIST", "STAFF")
-            },
-            "get_staff_member" => self.rule("READ", "STAFF"),
-            "update_staff_member" => self.rule("UPDATE", "STAFF"),
-            "assign_staff_role" => self.rule("MANAGE", "ROLE"),
-            "list_my_classrooms" => self.campuses_of(&self.person.teaches_in),
-            "list_stream_roster" => {
-                let mut rows = self.campuses_of(&self.person.class_teacher_of);
-                rows.campuses.extend(&self.person.directs);
-                rows
+impl<'a> Eyes<'a> {
+    pub(super) fn of(facts: &'a Facts, changes: &[Change], at: usize) -> Self {
+        let person = &facts.people[at];
+        let mut eyes = Self {
+            facts,
+            person,
+            held: person.roles.clone(),
+            all: person
+                .school
+                .map(|school| facts.campuses_of(school))
+                .unwrap_or_default(),
+            class_teacher_of: person.class_teacher_of.clone(),
+            teaches: person.teaches.clone(),
+            leads: person.leads.clone(),
+        };
+        for change in changes {
+            match change {
+                Change::Holds(who, held) if *who == at => eyes.held.push(held.clone()),
+                Change::AnswersFor(who, stream) if *who == at => drop(eyes.class_teacher_of.insert(*stream)),
+                Change::Teaches(who, stream, subject) if *who == at => drop(eyes.teaches.insert((*stream, *subject))),
+                Change::Leads(who, department) if *who == at => drop(eyes.leads.insert(*department)),
+                Change::Holds(..)
+                | Change::AnswersFor(..)
+                | Change::Teaches(..)
+                | Change::Leads(..)
+                | Change::IsIn(..) => {}
             }
-            "list_audit_entries" => self.rule("LIST", "AUDIT_LOG"),
-            other => panic!("say who may see what of {other}"),
         }
+        eyes
     }
 
-    fn rule(&self, action: &str, resource: &str) -> Rows {
+    /// The rows that a tool may show: by its gate; by the relationship that its belt stands for; or wherever somebody has any business.
+    fn rows_of(&self, tool: &RpcTool) -> Rows {
+        if let Auth::Casl { action, resource } = self.facts.posture(tool) {
+            let (action, resource) = (action.to_string(), resource.to_string());
+            return self.allowed(|permission| permission.is_about(&action, &resource));
+        }
+        let roles = match tool.definition.placement {
+            Placement::Roles(roles) => roles.as_slice(),
+            Placement::Supervisor | Placement::Shared => {
+                let all = [ToolRole::ClassTeacher, ToolRole::SubjectTeacher, ToolRole::Dos];
+                let rows = self.open().and(self.related(&all));
+                return Rows { unplaced: true, ..rows };
+            }
+        };
+        let also = ALSO
+            .iter()
+            .filter(|(event, ..)| *event == tool.definition.event.as_str())
+            .map(|(_, role, _)| *role);
+        let roles: Vec<ToolRole> = roles.iter().copied().chain(also).collect();
+        self.related(&roles)
+    }
+
+    /// Where they are what these roles say.
+    fn related(&self, roles: &[ToolRole]) -> Rows {
         let mut rows = Rows::default();
+        let streams = |streams: &mut dyn Iterator<Item = Uuid>| -> Vec<Uuid> {
+            streams.filter_map(|id| self.facts.campus_of_stream(id)).collect()
+        };
+        for role in roles {
+            rows.campuses.extend(match role {
+                ToolRole::ClassTeacher => streams(&mut self.class_teacher_of.iter().copied()),
+                ToolRole::SubjectTeacher => streams(&mut self.teaches.iter().map(|(stream, _)| *stream)),
+                ToolRole::Dos => self.person.directs.iter().copied().collect(),
+            });
+        }
+        rows
+    }
+
+    /// What their roles and departments allow.
+    pub(super) fn allowed(&self, is_it: impl Fn(&Permission) -> bool) -> Rows {
+        let mut rows = Rows::default();
+        let by_department = self.person.of_departments.iter();
+        rows.campuses.extend(
+            by_department
+                .filter(|(_, permission)| is_it(permission))
+                .map(|(campus, _)| *campus),
+        );
         for held in &self.held {
-            match (rule(&held.role, action, resource), held.campus, self.person.campus) {
-                (Some(Limit::Everywhere), None, _) => {
-                    rows.campuses.extend(&self.all);
-                    rows.unplaced = true;
+            let key = (self.person.school.unwrap_or_default(), held.role.clone());
+            let Some(permissions) = self.facts.permissions.get(&key) else {
+                panic!("nobody knows what {} allows", held.role)
+            };
+            for permission in permissions.iter().filter(|permission| is_it(permission)) {
+                match (permission.own_campus, held.campus, self.person.campus) {
+                    (false, None, _) => {
+                        rows.campuses.extend(&self.all);
+                        rows.unplaced = true;
+                    }
+                    (_, Some(campus), _) | (true, None, Some(campus)) => {
+                        rows.campuses.insert(campus);
+                    }
+                    (true, None, None) => {}
                 }
-                (Some(_), Some(campus), _) | (Some(Limit::OwnCampus), None, Some(campus)) => {
-                    rows.campuses.insert(campus);
-                }
-                (Some(Limit::OwnCampus), None, None) | (None, ..) => {}
             }
         }
         rows
@@ -215,34 +304,10 @@ impl Eyes<'_> {
                 unplaced: true,
             },
             Some(own) => {
-                let mut rows = self.rule("LIST", "CAMPUS");
+                let mut rows = self.allowed(|permission| permission.is_about("LIST", "CAMPUS"));
                 rows.campuses.insert(own);
                 rows
             }
         }
     }
-
-    fn campuses_of(&self, streams: &BTreeSet<Uuid>) -> Rows {
-        let streams = streams.iter().filter_map(|id| self.facts.find(Kind::Stream, *id));
-        Rows {
-            campuses: streams.filter_map(|row: Row| row.campus).collect(),
-            unplaced: false,
-        }
-    }
-}
-
-/// Students are shown to the class teacher of their stream and to the director of studies of its campus, and to nobody else.
-pub(super) fn may_see_student(facts: &Facts, actor: &Actor, mark: &Mark) -> bool {
-    let person = &facts.people[actor.person];
-    let origin = facts.marked.marks.get(&mark.serial);
-    let Some(student) = origin
-        .filter(|origin| origin.table == "students")
-        .and_then(|origin| origin.row)
-    else {
-        return true;
-    };
-    facts.streams_of.get(&student).into_iter().flatten().any(|stream| {
-        let campus = facts.find(Kind::Stream, *stream).and_then(|row| row.campus);
-        person.class_teacher_of.contains(stream) || campus.is_some_and(|campus| person.directs.contains(&campus))
-    })
 }

@@ -3,21 +3,24 @@
 
 use super::{
     actors::{self, Actor},
+    catalog::Catalog,
     draw::{Deck, Drawn, Envelope, Key},
-    facts::{Facts, Kind, role_names},
+    facts::{Facts, role_names},
+    ids::{make_coherent, near},
     logs::Logs,
-    marking::{self, Catalog},
+    marking::{self, Origin},
     marks::{Mark, Owner, marks_in, marks_of, serial, walk},
-    reach::{Given, Reach, may_see_student, reach},
-    settle::MARK,
+    reach::{Given, Reach, business, reach},
+    settle::{MARK, potential, table_of},
+    sight::Sight,
 };
-use contract::{AgentToolResult, RPC_AGENT_TOOLS, turn::idempotency_key};
+use contract::{AgentToolResult, RPC_AGENT_TOOLS, Resource, RpcTool, turn::idempotency_key};
 use e2e::{Stage, stage::now_ms};
 use serde_json::{Value, json};
 use server::execute::Incoming;
 use sqlx::AssertSqlSafe;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -39,6 +42,8 @@ pub(super) struct Theatre {
     pub(super) tally: Mutex<Tally>,
     catalog: Catalog,
     given: Given,
+    /// The rows that the marks of calls went to.
+    written: Mutex<HashMap<Mark, Vec<Origin>>>,
     logs: Logs,
     runs: AtomicU64,
 }
@@ -60,18 +65,22 @@ impl Theatre {
         let stage = Stage::with(&[("DB_POOL", CONNECTIONS)]).await;
         let mut owner = stage.owner().await;
         marking::add_rows(&mut owner).await;
-        let mut facts = Facts::read(&mut owner).await;
-        let roles = role_names(&mut owner).await;
         let catalog = Catalog::read(&mut owner).await;
+        let mut facts = Facts::read(&mut owner, &catalog).await;
+        let roles = role_names(&mut owner).await;
         facts.marked = marking::mark_everything(&mut owner, &catalog, &facts.names).await;
-        marking::seal(&mut owner, &catalog).await;
+        marking::seal(&mut owner, &catalog, &facts.marked).await;
         facts.read_again(&mut owner, roles).await;
+        let handlers = stage.pipeline().handlers();
+        let events = RPC_AGENT_TOOLS.iter().map(|tool| tool.definition.event.as_str());
+        facts.postures = events.map(|event| (event, handlers.auth(event).unwrap())).collect();
         let facts = Arc::new(facts);
         let actors = actors::everybody(&stage, &facts).into_iter().map(Arc::new).collect();
         let deck = Deck {
             facts: Arc::clone(&facts),
             actors,
             cursors: Vec::new(),
+            potential: potential(&facts),
         };
         let mut theatre = Self {
             stage,
@@ -80,6 +89,7 @@ impl Theatre {
             tally: Mutex::default(),
             catalog,
             given: Given::default(),
+            written: Mutex::default(),
             logs,
             runs: AtomicU64::new(0),
         };
@@ -92,17 +102,12 @@ impl Theatre {
         let mut cursors = BTreeSet::new();
         for actor in &self.deck.actors {
             for tool in RPC_AGENT_TOOLS {
-                let has_cursor = tool.schema()["properties"].get("cursor").is_some();
-                let person = &self.facts.people[actor.person];
-                let may = reach(&self.facts, &self.given, actor, tool.definition.name);
-                if !has_cursor || actor.scope.pinned().is_some() || !may.has_campuses() {
+                let may = reach(&self.facts, &[], actor, tool);
+                if actor.scope.pinned().is_some() || !may.has_campuses() {
                     continue;
                 }
-                let stream = person.class_teacher_of.first();
-                let args = match (tool.definition.name, stream) {
-                    ("list_stream_roster", Some(stream)) => json!({"limit": 1, "streamId": stream}),
-                    ("list_stream_roster", None) => continue,
-                    _ => json!({"limit": 1}),
+                let Some(args) = self.first_page(actor, tool) else {
+                    continue;
                 };
                 let call = incoming(actor, tool.definition.event.as_str(), &args, "cursors");
                 if let AgentToolResult::Data { data, .. } = self.stage.pipeline().execute(call).await {
@@ -113,6 +118,26 @@ impl Theatre {
         assert!(cursors.len() > 10, "there are pages to go on from");
         let deck = Arc::get_mut(&mut self.deck).expect("nobody plays yet");
         deck.cursors = cursors.into_iter().collect();
+    }
+
+    /// Arguments for the first row of a list, with what else it needs.
+    fn first_page(&self, actor: &Actor, tool: &RpcTool) -> Option<Value> {
+        let schema = tool.schema();
+        schema["properties"].get("cursor")?;
+        let mut args = json!({"limit": 1});
+        for name in schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            args[name] = match table_of(name) {
+                Some(table) => json!(near(&self.facts, actor, table).first()?.id),
+                None => json!("q"),
+            };
+        }
+        make_coherent(&mut args, &self.facts, actor, 0);
+        Some(args)
     }
 
     /// Runs the calls of a case, several at a time, and judges what came of them.
@@ -140,8 +165,8 @@ impl Theatre {
     }
 
     async fn call(&self, run: u64, at: usize, call: &Drawn) -> Result<(), String> {
-        if let Some((person, held)) = &call.settled.gives {
-            self.given.add(*person, held.clone());
+        for change in &call.settled.changes {
+            self.given.add(change.clone());
         }
         let (call_id, number) = match call.key {
             Key::Own => (format!("{run}-{at}"), format!("w{}w{}", serial(run), serial(at as u64))),
@@ -151,19 +176,28 @@ impl Theatre {
             ),
         };
         let mark = call.settled.owner.mark(&number);
+        if let Some((table, row)) = &call.settled.row {
+            let origin = Origin {
+                owner: call.settled.owner.clone(),
+                table: (*table).to_owned(),
+                row: Some(row.id),
+                about: row.about.clone(),
+            };
+            let mut written = self.written.lock().unwrap();
+            let rows = marks_in(&mark).into_iter().map(|mark| (mark, origin.clone()));
+            rows.for_each(|(mark, origin)| written.entry(mark).or_default().push(origin));
+        }
         let args = with_marks(call.settled.args.clone(), &mark);
         let mut incoming = incoming(&call.actor, call.tool.definition.event.as_str(), &args, &call_id);
         let is_honest = bend(&mut incoming, call, &call_id);
         let result = self.stage.pipeline().execute(incoming).await;
-        let name = call.tool.definition.name;
-        let reach = if is_honest {
-            reach(&self.facts, &self.given, &call.actor, name)
-        } else {
-            Reach::Nothing
-        };
-        self.count(name, &reach, &result);
-        self.judge(call, &reach, &result)
-            .map_err(|why| format!("{call:?}: {why}"))
+        let changes = self.given.all();
+        let mut sight = Sight::of(&self.facts, &changes, &call.actor, call.tool);
+        if !is_honest {
+            sight = sight.closed();
+        }
+        self.count(call.tool.definition.name, &sight.reach, &result);
+        self.judge(&sight, &result).map_err(|why| format!("{call:?}: {why}"))
     }
 
     fn count(&self, tool: &'static str, reach: &Reach, result: &AgentToolResult) {
@@ -182,47 +216,66 @@ impl Theatre {
     }
 
     /// Whether a reply holds only what its caller may see.
-    fn judge(&self, call: &Drawn, reach: &Reach, result: &AgentToolResult) -> Result<(), String> {
+    fn judge(&self, sight: &Sight<'_>, result: &AgentToolResult) -> Result<(), String> {
         let (mut data, sentence) = match result {
             AgentToolResult::Data { data, scope_context } => (data.clone(), scope_context),
+            // an error may name what stands against a call, as far as whoever made it may see that
             AgentToolResult::Error { error } => {
-                return match marks_in(error).first() {
+                return match marks_in(error).iter().find(|mark| !self.is_admitted(sight, mark)) {
                     Some(mark) => Err(format!("an error holds {}: {error}", self.describe(mark))),
                     None => Ok(()),
                 };
             }
         };
-        if *reach == Reach::Nothing {
+        if sight.reach == Reach::Nothing {
             return Err(format!("answered with data where nothing may be had: {data}"));
         }
-        if call.tool.definition.name == "list_audit_entries" {
+        if sight.is_gated_by(Resource::AuditLog) {
             for row in data["rows"].as_array_mut().into_iter().flatten() {
-                let actor = row["actorEmail"].take();
-                // what was asked for is the actor's words, ids included
-                let arguments = row["arguments"].take();
-                for mark in marks_of(&actor) {
-                    self.admit(reach.admits_as_actor(&mark.owner), &mark)?;
-                }
-                for mark in marks_of(&arguments) {
-                    self.admit(reach.admits(&mark.owner), &mark)?;
-                }
+                self.judge_entry(sight, row)?;
             }
         }
         for mark in marks_of(&data).iter().chain(&marks_in(sentence)) {
-            self.admit(reach.admits(&mark.owner), mark)?;
-            self.admit(may_see_student(&self.facts, &call.actor, mark), mark)?;
+            self.admit(self.is_admitted(sight, mark), mark)?;
         }
         let mut foreign = None;
         walk(&data, &mut |name, text| {
             let origin = text.parse().ok().and_then(|id: Uuid| self.facts.marked.rows.get(&id));
-            if let Some(origin) = origin.filter(|origin| !reach.admits(&origin.owner)) {
+            if let Some(origin) = origin.filter(|origin| !sight.admits_row(origin)) {
                 foreign = Some(format!(
-                    "{name} is the id of a row of {} in {}",
+                    "{name} is the id of a row of {} from {}",
                     origin.owner, origin.table
                 ));
             }
         });
         foreign.map_or(Ok(()), |why| Err(format!("the reply's {why}: {data}")))
+    }
+
+    /// Whether an entry of the trail names only what is within reach; what is judged is taken out of it. What was asked for is the
+    /// actor's words, ids included, and a trail says of every row within reach that it was changed.
+    fn judge_entry(&self, sight: &Sight<'_>, row: &mut Value) -> Result<(), String> {
+        for mark in marks_of(&row["actorEmail"].take()) {
+            self.admit(sight.reach.admits_as_actor(&mark.owner), &mark)?;
+        }
+        for mark in marks_of(&row["arguments"].take()) {
+            self.admit(sight.reach.admits(&mark.owner), &mark)?;
+        }
+        let changed = row["resourceId"].take();
+        let origin = changed
+            .as_str()
+            .and_then(|id| self.facts.marked.rows.get(&id.parse::<Uuid>().ok()?));
+        match origin.filter(|origin| !sight.reach.admits(&origin.owner)) {
+            Some(origin) => Err(format!(
+                "an entry is about a row of {} from {}",
+                origin.owner, origin.table
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn is_admitted(&self, sight: &Sight<'_>, mark: &Mark) -> bool {
+        let written = self.written.lock().unwrap().get(mark).cloned().unwrap_or_default();
+        sight.admits(mark, &written)
     }
 
     fn admit(&self, is_admitted: bool, mark: &Mark) -> Result<(), String> {
@@ -321,7 +374,7 @@ impl Theatre {
 
     /// What people are told when a turn begins: each of them, in the school and on each campus.
     pub(super) async fn judge_dispatch(&self) -> Result<usize, String> {
-        let campuses = self.facts.of(Kind::Campus).iter().map(|row| Some(row.id.to_string()));
+        let campuses = self.facts.of("campuses").iter().map(|row| Some(row.id.to_string()));
         let mut minted = 0;
         for campus in [None].into_iter().chain(campuses) {
             for (at, person) in self.facts.people.iter().enumerate() {
@@ -331,7 +384,7 @@ impl Theatre {
                 };
                 minted += usize::from(told.is_object());
                 let actor = self.deck.actors.iter().find(|actor| actor.person == at).unwrap();
-                let reach = reach(&self.facts, &self.given, actor, "get_academic_calendar");
+                let reach = business(&self.facts, &self.given.all(), actor);
                 for mark in marks_of(&told) {
                     let is_own = marks_in(&person.email).iter().any(|own| own.owner == mark.owner);
                     if !is_own && !reach.admits(&mark.owner) {
