@@ -1,18 +1,24 @@
 //! What every tool owes, proven by walking the registry. Nothing here knows any one tool.
 
-use contract::{AgentCallScope, AgentToolResult, RpcTool, context::AgentRunModeName, tools::RPC_AGENT_TOOLS};
+pub(crate) mod ids;
+
+use contract::{
+    AgentCallScope, AgentToolResult, RpcTool, context::AgentRunModeName, tool::Placement, tools::RPC_AGENT_TOOLS,
+};
 use e2e::{
     Person, Stage,
     arrange::Snapshot,
-    fixtures::{HILLTOP, School},
+    fixtures::HILLTOP,
     stage::{data, error, incoming},
 };
+use ids::{id_arguments, ids_of, put};
 use serde_json::{Value, json};
 use server::{
     error::{MASKED_ERROR, MISSING_IDENTITY_ERROR, NO_TENANT_SCOPE_ERROR},
     hooks,
     posture::Auth,
 };
+use uuid::Uuid;
 
 const INACTIVE: &str = "Permission denied: this account is not active in this school.";
 const CAMPUS_NOT_OPEN: &str = "Permission denied: this campus is not open to you.";
@@ -39,6 +45,11 @@ async fn run_example(stage: &Stage, person: &Person, tool: &RpcTool) -> AgentToo
 
 async fn user_of(stage: &Stage, tool: &RpcTool) -> Person {
     stage.person(&HILLTOP.user_of(tool)).await
+}
+
+/// What somebody is told who may not: to whoever may not even read a row, it does not exist.
+pub(super) fn is_refusal(text: &str) -> bool {
+    text.starts_with("Permission denied: ") || text.ends_with(" not found.")
 }
 
 /// Calls each tool's example as its user, after a change, and expects this error and no trace.
@@ -143,12 +154,10 @@ async fn refuses_whoever_has_no_permission() {
                 }
             }
             Auth::Relationship { .. } if is_write(tool) => {
-                let of_clerk = error(run_example(&stage, &clerk, tool).await);
-                assert!(of_clerk.starts_with("Permission denied: "), "{name}: {of_clerk}");
-                // to whoever may not even read a row, it does not exist
-                let of_newcomer = error(run_example(&stage, &newcomer, tool).await);
-                let refused = of_newcomer.starts_with("Permission denied: ") || of_newcomer.ends_with(" not found.");
-                assert!(refused, "{name}: {of_newcomer}");
+                for person in [&clerk, &newcomer] {
+                    let refusal = error(run_example(&stage, person, tool).await);
+                    assert!(is_refusal(&refusal), "{name}: {refusal}");
+                }
             }
             // what these show to whom is each one's own rule
             Auth::Relationship { .. } => {}
@@ -158,60 +167,24 @@ async fn refuses_whoever_has_no_permission() {
     stage.finish().await;
 }
 
-/// The names of a tool's arguments that are ids.
-fn id_arguments(tool: &RpcTool) -> Vec<String> {
-    let schema = tool.schema();
-    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-    let is_id = |(name, schema): (String, Value)| schema.to_string().contains("\"uuid\"").then_some(name);
-    properties.into_iter().filter_map(is_id).collect()
-}
-
-/// One row's id of every table that has rows of a school, or of a campus of it.
-async fn ids_of(stage: &Stage, school: &School, campus: Option<&str>) -> Vec<(String, Value)> {
-    let mut owner = stage.owner().await;
-    let needed = if campus.is_some() { "campus_id" } else { "school_id" };
-    let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT c.table_name::text FROM information_schema.columns c
-           JOIN information_schema.columns i USING (table_schema, table_name)
-           JOIN information_schema.tables t USING (table_schema, table_name)
-          WHERE table_schema = 'public' AND t.table_type = 'BASE TABLE' AND i.column_name = 'id' AND c.column_name = $1",
-    )
-    .bind(needed)
-    .fetch_all(&mut owner)
-    .await
-    .unwrap();
-    let owned_by = campus.map_or_else(|| school.id(), |campus| school.campus(campus));
-    let mut ids = vec![("itself".to_owned(), json!(owned_by))];
-    for table in tables {
-        let query = format!("SELECT id FROM {table} WHERE {needed} = $1 ORDER BY id LIMIT 1");
-        let id: Option<uuid::Uuid> = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
-            .bind(owned_by)
-            .fetch_optional(&mut owner)
-            .await
-            .unwrap();
-        ids.extend(id.map(|id| (table, json!(id))));
-    }
-    ids
-}
-
 /// Puts each of these ids into each id argument, and all of them at once, and compares with an id that exists nowhere.
 async fn as_if_nowhere(stage: &Stage, user: &Person, tool: &RpcTool, foreign: &[(String, Value)]) -> usize {
-    let arguments = id_arguments(tool);
-    let mut places: Vec<&[String]> = arguments.iter().map(std::slice::from_ref).collect();
+    let arguments = id_arguments(&tool.schema());
+    let mut places: Vec<&[Vec<String>]> = arguments.iter().map(std::slice::from_ref).collect();
     places.push(&arguments);
     let mut compared = 0;
-    for names in places.into_iter().filter(|names| !names.is_empty()) {
+    for paths in places.into_iter().filter(|paths| !paths.is_empty()) {
         let with = |id: &Value| {
             let mut args = HILLTOP.example(tool);
-            for name in names {
-                args[name] = id.clone();
+            for path in paths {
+                put(&mut args, path, id);
             }
             run(stage, user, tool, args)
         };
-        let nowhere = serde_json::to_string(&with(&json!(uuid::Uuid::now_v7())).await).unwrap();
+        let nowhere = serde_json::to_string(&with(&json!(Uuid::now_v7())).await).unwrap();
         for (table, id) in foreign {
             let reply = serde_json::to_string(&with(id).await).unwrap();
-            assert_eq!(reply, nowhere, "{}: {names:?} of {table}", tool.definition.name);
+            assert_eq!(reply, nowhere, "{}: {paths:?} of {table}", tool.definition.name);
             compared += 1;
         }
     }
@@ -246,10 +219,93 @@ async fn knows_no_id_of_a_campus_that_is_not_the_callers() {
     assert!(foreign.len() > 5, "{foreign:?}");
     let head = stage.person(&HILLTOP.email("head")).await;
     let before = stage.snapshot().await;
+    let mut compared = 0;
     for tool in RPC_AGENT_TOOLS {
-        as_if_nowhere(&stage, &head, tool, &foreign).await;
+        compared += as_if_nowhere(&stage, &head, tool, &foreign).await;
+        // whoever works for the whole school is no stranger there
+        if matches!(tool.definition.placement, Placement::Roles(_)) {
+            let user = user_of(&stage, tool).await;
+            compared += as_if_nowhere(&stage, &user, tool, &foreign).await;
+        }
+    }
+    assert!(compared > 100, "{compared}");
+    assert_eq!(stage.snapshot().await, before);
+    stage.finish().await;
+}
+
+/// Whoever taught a stream last year, and whatever is still stored about it.
+#[tokio::test]
+async fn knows_no_stream_of_last_year() {
+    let stage = Stage::new().await;
+    let mut owner = stage.owner().await;
+    let streams: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT st.id FROM streams st
+           JOIN campus_academic_years y ON y.id = st.campus_academic_year_id AND NOT y.is_current WHERE st.school_id = $1",
+    )
+    .bind(HILLTOP.id())
+    .fetch_all(&mut owner)
+    .await
+    .unwrap();
+    assert!(streams.len() > 1, "both campuses had one");
+    let mut ended: Vec<_> = streams.iter().map(|id| ("streams".to_owned(), json!(id))).collect();
+    for table in ["assessments", "lesson_plans"] {
+        let query = format!("SELECT id FROM {table} WHERE stream_id = ANY($1) LIMIT 3");
+        let ids: Vec<Uuid> = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
+            .bind(&streams)
+            .fetch_all(&mut owner)
+            .await
+            .unwrap();
+        ended.extend(ids.into_iter().map(|id| (table.to_owned(), json!(id))));
+    }
+    let before = stage.snapshot().await;
+    for tool in RPC_AGENT_TOOLS {
+        let user = user_of(&stage, tool).await;
+        as_if_nowhere(&stage, &user, tool, &ended).await;
     }
     assert_eq!(stage.snapshot().await, before);
+    stage.finish().await;
+}
+
+/// Whom only last year's stream had is shown by no relationship.
+#[tokio::test]
+async fn shows_no_student_of_last_year_to_who_taught_them_then() {
+    let stage = Stage::new().await;
+    let gone = Uuid::now_v7();
+    stage
+        .arrange(&format!(
+            "INSERT INTO students (school_id, id, campus_id, admission_number, given_name, family_name)
+             SELECT st.school_id, '{gone}', st.campus_id, 'GONE-1', 'Gone', 'Since' FROM streams st
+               JOIN class_teachers t ON t.stream_id = st.id AND t.staff_id = '{}'
+               JOIN campus_academic_years y ON y.id = st.campus_academic_year_id AND NOT y.is_current LIMIT 1;
+             INSERT INTO enrolments (school_id, student_id, stream_id, campus_academic_year_id)
+             SELECT st.school_id, '{gone}', st.id, st.campus_academic_year_id FROM streams st
+               JOIN class_teachers t ON t.stream_id = st.id AND t.staff_id = '{}'
+               JOIN campus_academic_years y ON y.id = st.campus_academic_year_id AND NOT y.is_current LIMIT 1",
+            HILLTOP.staff("class.teacher"),
+            HILLTOP.staff("class.teacher"),
+        ))
+        .await;
+    assert_eq!(
+        stage
+            .count("SELECT count(*) FROM enrolments e JOIN students s ON s.id = e.student_id AND s.given_name = 'Gone'")
+            .await,
+        1
+    );
+    for tool in reads() {
+        let auth = stage.pipeline().handlers().auth(tool.definition.event.as_str());
+        if !matches!(auth, Some(Auth::Relationship { .. })) {
+            continue;
+        }
+        for who in ["class.teacher", "subject.teacher", "both.hats", "dos"] {
+            let person = stage.person(&HILLTOP.email(who)).await;
+            let shown = serde_json::to_string(&run_example(&stage, &person, tool).await).unwrap();
+            assert!(
+                !shown.contains(&gone.to_string()),
+                "{} shows {who} {shown}",
+                tool.definition.name
+            );
+        }
+    }
     stage.finish().await;
 }
 
@@ -354,7 +410,7 @@ async fn refuses_a_pinned_campus_that_is_not_open() {
         ("class.teacher", lakeside),
         ("head", lakeside),
         ("admin", elsewhere),
-        ("admin", uuid::Uuid::now_v7()),
+        ("admin", Uuid::now_v7()),
     ];
     let before = stage.snapshot().await;
     for (who, campus) in cases {
