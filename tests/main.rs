@@ -32,6 +32,7 @@ mod every_write;
 mod faulty_models;
 mod gradebooks;
 mod grading;
+mod growth;
 mod http;
 mod idempotency;
 mod invitations;

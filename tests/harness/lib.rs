@@ -17,6 +17,7 @@
 pub mod arrange;
 pub mod broker;
 pub mod fixtures;
+pub mod growth;
 pub mod process;
 pub mod raw;
 pub mod stage;

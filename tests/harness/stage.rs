@@ -112,6 +112,13 @@ impl Stage {
         &self.pipeline
     }
 
+    /// Another pipeline, with connections of its own that end with it.
+    #[must_use]
+    pub fn another_pipeline(&self) -> Pipeline {
+        let database = Database::connect_lazily(&self.config.roles).expect("the stage's URLs can be read");
+        Pipeline::new(database, self.config.grants.clone()).expect("the pipeline is whole")
+    }
+
     /// The database of the stage.
     #[must_use]
     pub fn database_name(&self) -> &str {
