@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds ours and the peers, and measures them in turn.
+//! `cargo xtask bench`: builds ours and the peers, and measures them in turn; or lists in schools of two sizes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,10 +20,16 @@ pub(crate) struct Options {
     /// Only drives ours, each event for so many seconds; says which processes, for a profiler, and what the database did
     #[arg(long, value_name = "SECONDS")]
     hold: Option<u64>,
+    /// Measures something else: each list's page in a small school and in one of 20,000 students
+    #[arg(long, conflicts_with_all = ["quick", "patience", "hold", "peers"])]
+    lists: bool,
 }
 
 /// Measures. Without peers, ours alone.
 pub(crate) fn bench(peers: Option<&Path>, options: &Options) -> anyhow::Result<()> {
+    if options.lists {
+        return run(cargo(&["bench", "--package", "e2e", "--bench", "lists"]));
+    }
     if let Some(peers) = peers {
         peers::build_nest(peers)?;
         peers::build_floor(peers)?;
