@@ -20,10 +20,11 @@ create table announcements (
     constraint announcements_title_check check (char_length(title) <= 200 and btrim(title) <> ''),
     constraint announcements_body_check check (char_length(body) <= 5000 and btrim(body) <> '')
 );
--- Lists are in this order, from the newest on.
-create index announcements_list_idx on announcements (school_id, published_at, id);
-create index announcements_campus_idx on announcements (school_id, campus_id);
-create index announcements_stream_idx on announcements (school_id, stream_id);
+-- Each of those whom one may be addressed with has its own order, from the newest back: a reader's list is put together from the
+-- newest of each, however much is announced to others.
+create index announcements_school_idx on announcements (school_id, published_at, id) where audience = 'school';
+create index announcements_campus_idx on announcements (school_id, campus_id, audience, published_at, id);
+create index announcements_stream_idx on announcements (school_id, stream_id, published_at, id);
 create index announcements_published_by_idx on announcements (school_id, published_by);
 comment on table announcements is 'Something that staff were told. It is never changed.';
 comment on column announcements.school_id is 'The tenant.';

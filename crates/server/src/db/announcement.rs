@@ -117,7 +117,7 @@ fn far_future() -> DateTime<Utc> {
 
 /// Lists what is addressed to a reader, from the newest on, as far as it is of the campuses of a rule or of none: the school's;
 /// that of the own campus, and of every campus for whoever works on none; that of the streams that one teaches, is class teacher of,
-/// or directs the studies of, in the current year.
+/// or directs the studies of, in the current year. Each of these is read from its newest back, and no further than a page.
 pub(crate) async fn addressed_to(
     tx: &mut Tx,
     reader: Reader,
@@ -125,34 +125,9 @@ pub(crate) async fn addressed_to(
     before: Option<&NewestKey>,
     limit: i64,
 ) -> DbResult<Vec<Announcement>> {
-    Ok(sqlx::query_as!(
+    Ok(sqlx::query_file_as!(
         Announcement,
-        r#"
-        SELECT a.school_id, a.id, a.audience, a.campus_id, c.name AS "campus_name?", a.stream_id, st.name AS "stream_name?",
-               a.title, a.body, u.name AS "published_by?", a.published_at
-          FROM announcements a
-          LEFT JOIN campuses c ON c.school_id = a.school_id AND c.id = a.campus_id
-          LEFT JOIN streams st ON st.school_id = a.school_id AND st.id = a.stream_id
-          LEFT JOIN staff s ON s.school_id = a.school_id AND s.id = a.published_by
-          LEFT JOIN users u ON u.id = s.user_id
-         WHERE a.school_id = $1
-           AND (a.published_at, a.id) < ($5, $6)
-           AND ($4::uuid[] IS NULL OR a.campus_id IS NULL OR a.campus_id = ANY($4))
-           AND CASE a.audience
-                    WHEN 'school' THEN true
-                    WHEN 'campus' THEN $3::uuid IS NULL OR a.campus_id = $3
-                    ELSE EXISTS (SELECT FROM campus_academic_years y
-                                  WHERE y.school_id = a.school_id AND y.id = st.campus_academic_year_id AND y.is_current)
-                         AND (EXISTS (SELECT FROM class_teachers t
-                                       WHERE t.school_id = a.school_id AND t.stream_id = a.stream_id AND t.staff_id = $2)
-                           OR EXISTS (SELECT FROM subject_teachers t
-                                       WHERE t.school_id = a.school_id AND t.stream_id = a.stream_id AND t.staff_id = $2)
-                           OR EXISTS (SELECT FROM directors_of_studies d
-                                       WHERE d.school_id = a.school_id AND d.campus_id = a.campus_id AND d.staff_id = $2))
-               END
-         ORDER BY a.published_at DESC, a.id DESC
-         LIMIT $7
-        "#,
+        "src/db/announcements_addressed.sql",
         reader.school,
         reader.staff,
         reader.campus,
