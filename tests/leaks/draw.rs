@@ -137,9 +137,16 @@ fn marked(deck: &Deck, school: &School, name: &str, value: Value, schema: &Value
             Value::Object(members.collect())
         }
         Value::Array(items) => {
-            let items = items
-                .into_iter()
-                .map(|item| marked(deck, school, name, item, &schema["items"]));
+            let items = items.into_iter().enumerate().map(|(at, item)| {
+                let mut item = marked(deck, school, name, item, &schema["items"]);
+                // what is in one list may have to differ
+                for text in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+                    if *text == json!(MARK.to_string()) {
+                        *text = json!(format!("{MARK} {at}"));
+                    }
+                }
+                item
+            });
             Value::Array(items.collect())
         }
         Value::String(text) => match meaning(name, schema) {

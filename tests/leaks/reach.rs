@@ -156,7 +156,7 @@ pub(super) fn reach(facts: &Facts, changes: &[Change], actor: &Actor, tool: &Rpc
 
 /// Where an actor has any business: what they may be told as a turn begins.
 pub(super) fn business(facts: &Facts, changes: &[Change], actor: &Actor) -> Reach {
-    bounded(facts, changes, actor, |eyes| Eyes::open(eyes))
+    bounded(facts, changes, actor, open)
 }
 
 fn bounded(facts: &Facts, changes: &[Change], actor: &Actor, rows: impl FnOnce(&Eyes<'_>) -> Rows) -> Reach {
@@ -173,7 +173,7 @@ fn bounded(facts: &Facts, changes: &[Change], actor: &Actor, rows: impl FnOnce(&
     let eyes = Eyes::of(facts, changes, actor.person);
     let mut rows = rows(&eyes);
     if let AgentCallScope::Campus { campus_id } = actor.scope {
-        if !eyes.open().campuses.contains(&campus_id) {
+        if !open(&eyes).campuses.contains(&campus_id) {
             return Reach::Nothing;
         }
         rows.campuses.retain(|campus| *campus == campus_id);
@@ -238,7 +238,7 @@ impl<'a> Eyes<'a> {
             Placement::Roles(roles) => roles.as_slice(),
             Placement::Supervisor | Placement::Shared => {
                 let all = [ToolRole::ClassTeacher, ToolRole::SubjectTeacher, ToolRole::Dos];
-                let rows = self.open().and(self.related(&all));
+                let rows = open(self).and(self.related(&all));
                 return Rows { unplaced: true, ..rows };
             }
         };
@@ -295,19 +295,19 @@ impl<'a> Eyes<'a> {
         }
         rows
     }
+}
 
-    /// Where they have any business: the whole school, or their campus and those that they may list.
-    fn open(&self) -> Rows {
-        match self.person.campus {
-            None => Rows {
-                campuses: self.all.clone(),
-                unplaced: true,
-            },
-            Some(own) => {
-                let mut rows = self.allowed(|permission| permission.is_about("LIST", "CAMPUS"));
-                rows.campuses.insert(own);
-                rows
-            }
+/// Where somebody has any business: the whole school, or their campus and those that they may list.
+fn open(eyes: &Eyes<'_>) -> Rows {
+    match eyes.person.campus {
+        None => Rows {
+            campuses: eyes.all.clone(),
+            unplaced: true,
+        },
+        Some(own) => {
+            let mut rows = eyes.allowed(|permission| permission.is_about("LIST", "CAMPUS"));
+            rows.campuses.insert(own);
+            rows
         }
     }
 }

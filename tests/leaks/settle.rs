@@ -183,10 +183,9 @@ impl Settling<'_> {
             return (school.map(|school| self.facts.shared(school)), None);
         }
         let names = |table: &&&str| args.keys().any(|name| table_of(name) == Some(**table));
-        let pinned = self.actor.scope.pinned();
-        let telling = TELLING
-            .iter()
-            .find(|table| names(table) || (**table == "campuses" && pinned.is_some()));
+        let pinned = self.actor.scope.pinned().filter(|_| self.takes("campuses"));
+        let mut telling = TELLING.iter();
+        let telling = telling.find(|table| names(table) || (**table == "campuses" && pinned.is_some()));
         let (table, row) = match (telling, pinned) {
             (Some(table @ &"campuses"), Some(campus)) => (table, self.facts.find("campuses", campus).cloned()),
             (Some(table), _) => (table, self.named(args, table)),
@@ -205,13 +204,7 @@ impl Settling<'_> {
             ids.find_map(|id| self.facts.find(table, id.as_str()?.parse().ok()?))
         });
         let school = school.or(shared.map(|row| row.school))?;
-        let schema = self.tool.schema();
-        let mut names = schema["properties"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name);
-        let is_placed = names.any(|name| table_of(name).is_some_and(|table| TELLING.contains(&table)));
+        let is_placed = TELLING.iter().any(|table| self.takes(table));
         match &self.may {
             _ if !is_placed => Some(self.facts.shared(school)),
             may if may.has_unplaced() => Some(self.facts.owner(school, None)),
@@ -220,6 +213,13 @@ impl Settling<'_> {
             }
             Reach::Some { .. } | Reach::Everything | Reach::Nothing => None,
         }
+    }
+
+    /// Whether an argument of the tool names rows of a table.
+    fn takes(&self, table: &str) -> bool {
+        let schema = self.tool.schema();
+        let mut names = schema["properties"].as_object().into_iter().flatten();
+        names.any(|(name, _)| table_of(name) == Some(table))
     }
 
     /// An account of another school would be joined, and its name would be theirs by right.
