@@ -80,22 +80,30 @@ async fn measure(said: &Said) {
         pages.push((page, of_small, of_large));
     }
     large.arrange(EXPLAIN).await;
-    println!(
-        "A page of {PAGE} rows, of {} and of {} students; medians of {CALLS} calls each, in turn.\n",
-        sizes.0, sizes.1
-    );
-    println!("| list | small, µs | large, µs | ratio | rows | scans in the large school |");
-    println!("|---|--:|--:|--:|--:|---|");
-    for (page, of_small, of_large) in &pages {
+    let mut rows = Vec::new();
+    for (page, ..) in &pages {
         said.take();
         let pipeline = large.another_pipeline();
         let shown = data(pipeline.execute(page.call("explained")).await);
-        let rows = shown["rows"].as_array().map_or(0, Vec::len);
+        rows.push((shown["rows"].as_array().map_or(0, Vec::len), scans(&said.take())));
+    }
+    let of_every_call = rows
+        .iter()
+        .map(|(_, scans)| scans.clone())
+        .reduce(|all, scans| &all & &scans);
+    let of_every_call = of_every_call.unwrap_or_default();
+    let listed = |scans: &BTreeSet<String>| scans.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+    println!(
+        "A page of {PAGE} rows, of {} and of {} students; medians of {CALLS} calls each, in turn.",
+        sizes.0, sizes.1
+    );
+    println!("Every call also reads who calls: {}.\n", listed(&of_every_call));
+    println!("| list | small, µs | large, µs | ratio | rows | scans in the large school |");
+    println!("|---|--:|--:|--:|--:|---|");
+    for ((page, of_small, of_large), (rows, scans)) in pages.iter().zip(&rows) {
         let (name, ratio) = (page.tool.definition.name, of_large / of_small);
-        println!(
-            "| `{name}` | {of_small:.0} | {of_large:.0} | {ratio:.2} | {rows} | {} |",
-            scans(&said.take())
-        );
+        let scans = listed(&(scans - &of_every_call));
+        println!("| `{name}` | {of_small:.0} | {of_large:.0} | {ratio:.2} | {rows} | {scans} |");
     }
 }
 
@@ -140,13 +148,12 @@ fn median(mut took: Vec<Duration>) -> f64 {
 }
 
 /// The scans in plans, each once.
-fn scans(plans: &str) -> String {
+fn scans(plans: &str) -> BTreeSet<String> {
     let nodes = plans.lines().flat_map(|line| line.split("\\n")).filter_map(|line| {
         let node = line.split("  (").next()?.trim().trim_start_matches("->").trim();
         (node.contains("Scan ") && node.contains(" on ")).then(|| node.to_owned())
     });
-    let nodes: BTreeSet<String> = nodes.collect();
-    nodes.into_iter().collect::<Vec<_>>().join("; ")
+    nodes.collect()
 }
 
 /// What was logged since it was last taken: among it what the database told its clients.
