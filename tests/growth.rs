@@ -15,9 +15,9 @@ const SMALL: i64 = 1_000;
 /// Rows a page in this test, so that a small school has a page as full as a large one.
 const PAGE: u16 = 10;
 /// How many times more rows a page may read in a large school: indexes are deeper, and hits lie among more that are none.
-const TIMES: i64 = 4;
+const TIMES: i64 = 2;
 /// What else a call may read whatever its page: the facts about its caller.
-const BESIDES: i64 = 300;
+const BESIDES: i64 = 100;
 
 fn lists() -> impl Iterator<Item = &'static RpcTool> {
     let is_list = |tool: &&RpcTool| ["list", "search"].contains(&tool.definition.event.verb());

@@ -109,6 +109,23 @@ pub(super) fn call(deck: &Arc<Deck>) -> impl Strategy<Value = Drawn> + use<> {
     Union::new(tools.map(Strategy::boxed))
 }
 
+/// Every tool's example once in both schools, those of the specialists first, before anything is moved under them.
+pub(super) fn every_example(deck: &Deck) -> Vec<Drawn> {
+    let mut tools: Vec<&'static RpcTool> = RPC_AGENT_TOOLS.iter().collect();
+    tools.sort_by_key(|tool| tool.definition.placement.is_on_supervisor());
+    let drawn = tools.into_iter().flat_map(|tool| {
+        let examples = examples(deck, tool).into_iter();
+        examples.map(move |(actor, args)| Drawn {
+            settled: settle(&deck.facts, &deck.potential, &actor, tool, args),
+            actor,
+            tool,
+            envelope: Envelope::Honest,
+            key: Key::Own,
+        })
+    });
+    drawn.collect()
+}
+
 /// A tool's example in both schools, by whoever may use it there, with a place for a mark instead of each free text.
 fn examples(deck: &Deck, tool: &RpcTool) -> Vec<(Arc<Actor>, Value)> {
     let of = |school: &School| {

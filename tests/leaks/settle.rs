@@ -18,6 +18,9 @@ pub(super) const MARK: char = '§';
 const PROMOTED_IN_SCHOOL: &[&str] = &["moses.balikowa", "nathan.owuor"];
 const PROMOTED_ON_CAMPUS: &[&str] = &["rose.nalubega", "isaac.ocen", "grace.mumbua", "ali.bakari"];
 
+/// Roles that teachers have beside what they teach.
+const SMALL_ROLES: &[&str] = &["class_teacher", "subject_teacher"];
+
 /// Tables of rows that belong to a campus, that which says most about where a call goes first.
 const TELLING: &[&str] = &[
     "lesson_plans",
@@ -168,7 +171,11 @@ impl Settling<'_> {
                 self.changes.extend(leads.map(|at| Change::Leads(at, department.id)));
             }
             _ => match covered {
-                Some(row) if self.tool.schema()["properties"].get("role").is_some() => self.promote(args, &row),
+                Some(row) if self.tool.schema()["properties"].get("role").is_some() => {
+                    if !self.takes_little_away(args) {
+                        self.promote(args, &row);
+                    }
+                }
                 Some(row) => stay(args, &row),
                 None => {}
             },
@@ -267,6 +274,15 @@ impl Settling<'_> {
             Some(subject) => Change::Teaches(at, spare, subject.id),
             None => Change::AnswersFor(at, spare),
         });
+    }
+
+    /// Whether the role that is taken from somebody only lets them look around: that they still might is no great matter.
+    fn takes_little_away(&self, args: &Map<String, Value>) -> bool {
+        let role = args.get("role").and_then(Value::as_str);
+        let mut roles = self.facts.roles.iter();
+        let is_small = |(_, role, _): &(Uuid, String, String)| SMALL_ROLES.contains(&role.as_str());
+        let held = roles.find(|(.., marked)| Some(marked.as_str()) == role);
+        self.tool.definition.event.verb() == "revoke" && held.is_some_and(is_small)
     }
 
     /// Turns the gift of a role to somebody who may get one, and notes what they may hold then.
