@@ -171,11 +171,8 @@ impl Settling<'_> {
                 self.changes.extend(leads.map(|at| Change::Leads(at, department.id)));
             }
             _ => match covered {
-                Some(row) if self.tool.schema()["properties"].get("role").is_some() => {
-                    if !self.takes_little_away(args) {
-                        self.promote(args, &row);
-                    }
-                }
+                Some(_) if self.takes_little_away(args) => {}
+                Some(row) if self.tool.schema()["properties"].get("role").is_some() => self.promote(args, &row),
                 Some(row) => stay(args, &row),
                 None => {}
             },
