@@ -109,7 +109,7 @@ async fn are_refused_for_whoever_is_on_the_staff_or_was() {
 #[tokio::test]
 async fn join_an_account_of_another_school_as_it_is() {
     let stage = Stage::new().await;
-    let account = "SELECT md5(string_agg(u::text, '' ORDER BY u.id)) FROM users u";
+    let account = "SELECT md5(string_agg(row(u.id, u.email, u.name, u.type, u.active, u.created_at)::text, '' ORDER BY u.id)) FROM users u";
     let before: String = sqlx::query(account)
         .fetch_one(&mut stage.owner().await)
         .await
