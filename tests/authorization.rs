@@ -92,8 +92,8 @@ async fn is_as_the_committed_table_says() {
             write!(table, " {:<16}", cell(&stage, person, tool).await).unwrap();
         }
     }
-    let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    assert_committed("tests/data/who_may_what.txt", &format!("{ABOUT_THE_TABLE}{lines}"));
+    let lines = table.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    assert_committed("tests/data/who_may_what.txt", &format!("{ABOUT_THE_TABLE}{lines}\n"));
     assert_eq!(stage.audit_rows().await, 0);
     stage.finish().await;
 }
