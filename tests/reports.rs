@@ -141,7 +141,9 @@ async fn are_one_a_student_and_term() {
 #[tokio::test]
 async fn need_a_term_of_the_campuss_year() {
     let stage = Stage::new().await;
-    stage.arrange("DELETE FROM report_comments; DELETE FROM terms").await;
+    stage
+        .arrange("DELETE FROM report_comments; DELETE FROM scores; DELETE FROM assessments; DELETE FROM terms")
+        .await;
     let refused = write(&stage, "class.teacher", student(), "Well done.").await;
     assert_eq!(error(refused), "The campus's year has no terms yet.");
     assert_eq!(stage.audit_rows().await, 0);
