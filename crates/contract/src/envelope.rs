@@ -6,9 +6,11 @@ use crate::{
     event::Event,
     identity::{AgentCallScope, AgentIdentity},
 };
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The pseudo-queue for replies.
 pub const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
@@ -17,6 +19,8 @@ pub const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 pub const GRANT_HEADER: &str = "x-turn-grant";
 /// Header with the moment, in milliseconds since 1970, after which nobody waits for the reply.
 pub const DEADLINE_HEADER: &str = "x-deadline";
+/// Header with the hash of the tool's contract that the caller knows: where it differs from the server's, the call is refused by name.
+pub const CONTRACT_HEADER: &str = "x-tool-contract";
 /// Header with the W3C trace context.
 pub const TRACE_HEADER: &str = "traceparent";
 /// Header of a dead letter: why it is one.
@@ -60,6 +64,26 @@ pub enum AgentToolResult {
         /// Why.
         error: String,
     },
+    /// It waits for a person's decision, and nothing is done until then.
+    #[serde(rename_all = "camelCase")]
+    Pending {
+        /// What is waited for.
+        pending: PendingApproval,
+        /// A sentence on what the preview covers.
+        scope_context: String,
+    },
+}
+
+/// A call that a person must approve before it takes effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingApproval {
+    /// What a decision names.
+    pub approval_id: Uuid,
+    /// What would be done, as the call itself answered before it was undone.
+    pub preview: Value,
+    /// When it can no longer be decided.
+    pub expires_at: DateTime<Utc>,
 }
 
 impl AgentToolResult {
@@ -139,6 +163,13 @@ mod tests {
             from_value::<AgentToolResult>(error).unwrap(),
             AgentToolResult::error("No.")
         );
+        let pending = json!({
+            "pending": {"approvalId": Uuid::nil(), "preview": {"name": "Drama"}, "expiresAt": "2026-02-03T10:00:00Z"},
+            "scopeContext": "One department.",
+        });
+        let read = from_value::<AgentToolResult>(pending.clone()).unwrap();
+        assert!(matches!(&read, AgentToolResult::Pending { .. }) && !read.is_data());
+        assert_eq!(to_value(read).unwrap(), pending);
         let none = json!({"data": null, "scopeContext": ""});
         assert!(from_value::<AgentToolResult>(none).unwrap().is_data());
     }

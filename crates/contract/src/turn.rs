@@ -1,15 +1,16 @@
 //! What crosses the broker for one turn: the message that the server hands to a worker, what the worker reports meanwhile, and the
 //! answer that comes back.
 
-use crate::context::AgentRuntimeContext;
+use crate::{context::AgentRuntimeContext, envelope::PendingApproval};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// How often a turn is delivered before it is dead. Only the first delivery is run; the others are answered, which can fail as well.
-pub const TURN_DELIVERY_LIMIT: i32 = 3;
+/// How often a turn is delivered before it is dead. Each delivery goes on where the one before stopped, so that only a turn which ends
+/// its worker every time comes so far.
+pub const TURN_DELIVERY_LIMIT: i32 = 20;
 
-/// What a person reads whose turn was begun, and came to no end.
+/// What a person reads whose turn was begun, and came to no end in its time.
 pub const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; \
                                     please check before you ask for it again.";
 
@@ -37,9 +38,95 @@ pub struct TurnMessage {
     pub message: String,
     /// When the turn must have ended, in milliseconds since 1970.
     pub deadline_ms: i64,
-    /// Whether what happens is reported as it happens, to the queue of reports. Without it, only the end is answered.
+    /// Which dispatch of the turn this is, from 1: each time that it goes on after it waited, it is dispatched anew. A message of an
+    /// earlier dispatch is of no use any more. Zero for a turn that is not kept: it is not reported, cannot wait, and only its end is
+    /// answered.
     #[serde(default)]
-    pub reported: bool,
+    pub dispatch: u32,
+}
+
+impl TurnMessage {
+    /// Whether the turn is kept by the server, which is then told what happens in it as it happens.
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        self.dispatch > 0
+    }
+}
+
+/// Asks for the right to run a turn, and for how far it has come. Sent to the queue of reports, with an address for the reply; each
+/// delivery of a turn message begins with one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnClaim {
+    /// The turn.
+    pub turn_id: Uuid,
+    /// The turn's grant, as the proof that this worker was handed it.
+    pub grant: String,
+    /// The dispatch in the turn message.
+    pub dispatch: u32,
+    /// This delivery, by a name that the worker makes up; the same in each repetition of the claim.
+    pub run: Uuid,
+    /// Whether the broker says that the message was delivered before. Whoever had it then has lost it.
+    pub redelivered: bool,
+}
+
+/// What comes of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "claim", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum TurnClaimed {
+    /// The turn is this run's.
+    Granted {
+        /// Which attempt this is, from 1; its reports carry it.
+        attempt: u32,
+        /// Everything that was kept of the turn so far.
+        journal: Vec<JournalEntry>,
+    },
+    /// It is not to be run: it has ended, waits, is somebody else's, or was dispatched anew. The message is done with.
+    Refused {},
+}
+
+/// What is kept of a turn so that it can go on where it stopped: each answer of a model and each result of a call, once. A run asks no
+/// model for an answer that is here, and runs no call whose result is here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kept", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum JournalEntry {
+    /// What a model answered.
+    Answer {
+        /// In which conversation: the id of the supervisor's call that a specialist works for; empty for the supervisor's own.
+        within: String,
+        /// The step in that conversation, from 1.
+        step: u32,
+        /// The assistant's message, as the conversation goes on with it: the calls have the ids under which they are made.
+        message: Value,
+        /// What it cost, read and written, in tokens, where the endpoint says.
+        tokens: u64,
+    },
+    /// What came of a call.
+    Result {
+        /// The call, by its id in the turn.
+        tool_call_id: String,
+        /// The result, as the model reads it.
+        content: String,
+        /// Whether it was done.
+        succeeded: bool,
+    },
+}
+
+impl JournalEntry {
+    /// What the entry is about: unique in its turn, and the same whenever the turn comes to the same point.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Answer { within, step, .. } => format!("{within}#{step}"),
+            Self::Result { tool_call_id, .. } => result_name(tool_call_id),
+        }
+    }
+}
+
+/// The name of the entry with a call's result. No id of a call has the character `=`.
+#[must_use]
+pub fn result_name(tool_call_id: &str) -> String {
+    format!("={tool_call_id}")
 }
 
 /// What was said before in a thread, oldest first.
@@ -62,7 +149,8 @@ pub struct PastTurn {
     pub messages: Vec<Value>,
 }
 
-/// What happened in a turn, as the worker reports it to the server.
+/// What happened in a turn, as the run that claimed it reports it to the server; with an address for the reply, which is
+/// [`ReportTaken`]. One is sent after the other is taken, and again when no reply comes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnReport {
@@ -70,12 +158,39 @@ pub struct TurnReport {
     pub turn_id: Uuid,
     /// The turn's grant, as the proof that this worker was handed it.
     pub grant: String,
-    /// Which delivery of the turn this is about, from 1.
+    /// Which attempt at the turn this is about, as the claim was answered.
     pub attempt: u32,
     /// The place of the first of these events among all events of the attempt, from 1.
     pub first: u32,
     /// The events, in order, one place each.
     pub events: Vec<TurnEvent>,
+    /// What is to be kept of the turn, with these events or not at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub journal: Vec<JournalEntry>,
+}
+
+/// What a worker sends to the queue of reports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ToTheBooks {
+    /// What happened.
+    Report(TurnReport),
+    /// Somebody wants to run a turn.
+    Claim(TurnClaim),
+}
+
+/// The reply to a report that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReportTaken {
+    /// It is stored; go on.
+    GoOn,
+    /// The turn is to be stopped: somebody asked for it.
+    Cancelled,
+    /// The school's tokens for the day are used up.
+    OverBudget,
+    /// The attempt is over: the turn has ended, or is another run's. Nothing was stored; the message is done with.
+    Superseded,
 }
 
 /// One thing that happened in a turn. `agent` is the persona that did it.
@@ -139,16 +254,70 @@ pub enum TurnEvent {
         /// Written by it.
         output_tokens: u64,
     },
-    /// What the supervisor and its tools said in one step, for the thread's next turn. Not for people to see.
-    Messages {
-        /// Messages of the chat-completions protocol.
-        messages: Vec<Value>,
+    /// An agent asks the person something; the call waits for the answer.
+    Asked {
+        /// Who.
+        agent: String,
+        /// The call; an answer names it.
+        tool_call_id: String,
+        /// What is asked.
+        question: String,
+        /// Answers to choose from; empty where any will do.
+        choices: Vec<String>,
     },
+    /// The person has answered.
+    Answered {
+        /// The call that asked.
+        tool_call_id: String,
+        /// What the person said.
+        answer: String,
+    },
+    /// A call waits for a person's approval.
+    ApprovalAsked {
+        /// Whose call it is.
+        agent: String,
+        /// The call.
+        tool_call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// What is asked for.
+        #[serde(flatten)]
+        pending: PendingApproval,
+        /// A sentence on what the preview covers.
+        scope_context: String,
+    },
+    /// It was decided whether a call may take effect, or it can no longer be.
+    Decided {
+        /// The call.
+        tool_call_id: String,
+        /// What was decided about.
+        approval_id: Uuid,
+        /// What became of it.
+        decision: Decision,
+    },
+    /// Nothing more can be done before somebody answers or decides; the turn goes on then.
+    Waiting {},
     /// The turn is over; nothing follows.
     Ended {
         /// How.
         outcome: TurnOutcome,
     },
+}
+
+/// What became of an approval that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It was approved, and what came of the call is known.
+    Approved,
+    /// A person said no.
+    Rejected,
+    /// Nobody decided in time.
+    Expired,
+    /// Whoever asked, or stopped the turn, took it back.
+    Revoked,
+    /// Other arguments took its place, and are decided about on their own.
+    Replaced,
 }
 
 /// How a tool's call ended.
