@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// How often a turn is delivered before it is dead. Each delivery goes on where the one before stopped, so that only a turn which ends
-/// its worker every time comes so far.
-pub const TURN_DELIVERY_LIMIT: i32 = 20;
+/// How often a turn message is delivered before it is dead. A turn that is kept is dispatched anew when its message is delivered again, so
+/// that only one which ends its worker before the claim comes so far.
+pub const TURN_DELIVERY_LIMIT: i32 = 3;
 
 /// What a person reads whose turn was begun, and came to no end in its time.
 pub const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Some of what you asked for may have been done; \
@@ -66,7 +66,7 @@ pub struct TurnClaim {
     pub dispatch: u32,
     /// This delivery, by a name that the worker makes up; the same in each repetition of the claim.
     pub run: Uuid,
-    /// Whether the broker says that the message was delivered before. Whoever had it then has lost it.
+    /// Whether the broker says that the message was delivered before. Whoever had it then has lost it, and the turn is dispatched anew.
     pub redelivered: bool,
 }
 
@@ -318,6 +318,20 @@ pub enum Decision {
     Revoked,
     /// Other arguments took its place, and are decided about on their own.
     Replaced,
+}
+
+impl Decision {
+    /// The word as it stands on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+            Self::Replaced => "replaced",
+        }
+    }
 }
 
 /// How a tool's call ended.

@@ -159,6 +159,7 @@ impl Person {
             campus: self.campus,
             door,
             lasts,
+            turn: None,
         }
     }
 }

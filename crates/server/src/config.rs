@@ -77,6 +77,8 @@ pub struct Config {
     pub ungranted: Ungranted,
     /// The HTTP door, where there is one.
     pub http: Option<HttpConfig>,
+    /// `DAILY_TOKENS`: how many tokens the agents of a school may read and write a day.
+    pub daily_tokens: u64,
 }
 
 /// What the HTTP door needs.
@@ -121,6 +123,9 @@ pub struct LogConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("configuration:\n  {}", .0.join("\n  "))]
 pub struct ConfigError(pub Vec<String>);
+
+/// What the agents of a school may use a day where nothing is said: about 200 long turns.
+const DAILY_TOKENS: u64 = 5_000_000;
 
 /// Bodies and arguments of calls never reach the log through the libraries.
 const DEFAULT_FILTER: &str = "info,lapin=error,sqlx=warn";
@@ -203,6 +208,7 @@ impl Config {
         };
         let grants = reader.grant_key(ungranted);
         let http = reader.http();
+        let daily_tokens = reader.number("DAILY_TOKENS", DAILY_TOKENS, 1, u64::MAX / 2);
         reader.finish()?;
         match (roles, amqp, grants) {
             (Some(roles), Some(amqp), Some(grants)) => Ok(Self {
@@ -215,6 +221,7 @@ impl Config {
                 grants,
                 ungranted,
                 http,
+                daily_tokens,
             }),
             _ => Err(ConfigError(vec!["the configuration is incomplete".to_owned()])),
         }

@@ -7,10 +7,14 @@ mod history;
 pub(crate) mod hub;
 mod order;
 mod reports;
+mod running;
+mod waiting;
 
 pub use self::{
     order::Gaps,
-    reports::{Cancelled, Recorded, ReportError},
+    reports::{Cancelled, ReportError},
+    running::Taken,
+    waiting::Answer,
 };
 pub use crate::db::conversation::{Place, Thread, Turn};
 use crate::{
@@ -34,8 +38,10 @@ use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a turn may last.
+/// How long a turn may be worked on, from each dispatch of it.
 pub const TURN_LIMIT: Duration = Duration::from_mins(5);
+/// How long a turn waits for its person.
+const WAIT_LIMIT: Duration = Duration::from_hours(7 * 24);
 /// How long a request's own statements may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest message, in characters; the table holds it to that as well.
@@ -56,6 +62,12 @@ pub enum ConversationError {
     /// A turn of the thread has not ended.
     #[error("The message before is still being worked on. Wait for its end, or cancel it.")]
     Busy,
+    /// It was answered before, or its turn has ended.
+    #[error("This was answered already, or its turn has ended.")]
+    Settled,
+    /// The school has used up its tokens of today.
+    #[error("{}", running::OVER_BUDGET_TEXT)]
+    OverBudget,
     /// What was sent cannot be taken.
     #[error("{0}")]
     Invalid(String),
@@ -129,6 +141,25 @@ pub struct Followed {
     pub turn: Uuid,
 }
 
+/// A turn whose message is to be sent to the workers.
+#[derive(Debug, Clone, Copy)]
+pub struct Due {
+    school: Uuid,
+    /// The turn.
+    pub turn: Uuid,
+}
+
+impl Followed {
+    /// The turn, as one whose message is to be sent.
+    #[must_use]
+    pub const fn due(&self) -> Due {
+        Due {
+            school: self.school,
+            turn: self.turn,
+        }
+    }
+}
+
 /// One event on its way to a person.
 #[derive(Debug, Clone)]
 pub struct Told {
@@ -146,13 +177,18 @@ pub struct Told {
 pub struct Conversations {
     database: Database,
     grants: GrantKey,
+    daily_tokens: u64,
 }
 
 impl Conversations {
-    /// Over a database, with the key that grants are signed with.
+    /// Over a database, with the key that grants are signed with, and with how many tokens a school's agents may use a day.
     #[must_use]
-    pub const fn new(database: Database, grants: GrantKey) -> Self {
-        Self { database, grants }
+    pub const fn new(database: Database, grants: GrantKey, daily_tokens: u64) -> Self {
+        Self {
+            database,
+            grants,
+            daily_tokens,
+        }
     }
 
     /// The database, for the news of it.
@@ -224,7 +260,8 @@ impl Conversations {
     ///
     /// # Errors
     ///
-    /// [`ConversationError::Busy`] where the thread has an open turn.
+    /// [`ConversationError::Busy`] where the thread has an open turn, [`ConversationError::OverBudget`] where the school has used up what
+    /// it may use today.
     pub async fn begin_turn(
         &self,
         person: &Person,
@@ -252,7 +289,10 @@ impl Conversations {
             Err(error) if error.is_duplicate_of("turns_open_key") => return Err(ConversationError::Busy),
             opened => opened?,
         }
-        let told = rows::told(&mut tx, &thread, history::MAX_TURNS).await?;
+        if self.is_over_budget(&mut tx, school_id).await? {
+            return Err(ConversationError::OverBudget);
+        }
+        let told = rows::told(&mut tx, thread.id, history::MAX_TURNS).await?;
         tx.commit().await?;
         let followed = Followed {
             school: school_id,
@@ -265,7 +305,7 @@ impl Conversations {
             history: history::within_budget(told),
             message,
             deadline_ms,
-            reported: true,
+            dispatch: 1,
         };
         Ok((message, followed))
     }
@@ -393,6 +433,7 @@ fn wanted(person: &Person, school: Option<String>, campus: Option<String>) -> Wa
         campus,
         door: Door::Chat,
         lasts: TURN_LIMIT,
+        turn: None,
     }
 }
 

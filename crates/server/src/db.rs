@@ -36,6 +36,7 @@ pub(crate) mod student_word;
 pub(crate) mod subject;
 pub(crate) mod teaching;
 pub(crate) mod tool_call;
+pub(crate) mod turn;
 pub(crate) mod turn_context;
 
 use crate::{

@@ -75,6 +75,8 @@ pub struct Wanted {
     pub door: Door,
     /// For how long its grant lasts.
     pub lasts: Duration,
+    /// Which turn, where it is one that goes on.
+    pub turn: Option<Uuid>,
 }
 
 /// A minted turn.
@@ -157,7 +159,7 @@ async fn prepare(database: &Database, grants: &GrantKey, wanted: Wanted) -> Resu
     let details = details(database, &account).await?;
     let identity = identity_from_user_details(&details);
     let scope = run_mode.call_scope();
-    let turn_id = Uuid::now_v7();
+    let turn_id = wanted.turn.unwrap_or_else(Uuid::now_v7);
     let grant = grants.mint(&TurnGrant {
         identity: identity.clone(),
         scope,

@@ -10,10 +10,7 @@ mod events;
 mod problem;
 
 use self::{auth::Authenticator, problem::Problem};
-use crate::{
-    conversation::{Conversations, hub::Hub},
-    rpc::turns::TurnSender,
-};
+use crate::{conversation::hub::Hub, rpc::reports::Books};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
@@ -33,8 +30,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// What every request needs.
 pub(crate) struct Door {
-    pub(crate) conversations: Arc<Conversations>,
-    pub(crate) turns: Arc<TurnSender>,
+    pub(crate) books: Books,
     pub(crate) auth: Authenticator,
     pub(crate) hub: Arc<Hub>,
     /// True once the process was asked to stop; streams end then, and their readers go on elsewhere.
@@ -59,6 +55,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/v1/turns/{turn}", get(conversations::turn))
         .route("/v1/turns/{turn}/events", get(events::follow))
         .route("/v1/turns/{turn}/cancel", post(conversations::cancel))
+        .route("/v1/turns/{turn}/answers", post(conversations::answer))
         .route("/v1/agent-map", get(conversations::agent_map))
         .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "There is nothing here.") })
         .method_not_allowed_fallback(|| async {
@@ -75,11 +72,11 @@ fn router(door: Arc<Door>) -> Router {
 /// Whether turns can be taken: the database answers, and the broker too.
 async fn ready(State(door): State<Arc<Door>>) -> Result<&'static str, Problem> {
     let not_ready = |what: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
-    let database = timeout(READY_LIMIT, door.conversations.check()).await;
+    let database = timeout(READY_LIMIT, door.books.conversations.check()).await;
     if !matches!(database, Ok(Ok(()))) {
         return Err(not_ready("The database does not answer."));
     }
-    let broker = timeout(READY_LIMIT, door.turns.check()).await;
+    let broker = timeout(READY_LIMIT, door.books.turns.check()).await;
     if !matches!(broker, Ok(Ok(()))) {
         return Err(not_ready("The broker does not answer."));
     }

@@ -71,7 +71,7 @@ pub(super) async fn call(config: Config, asked: Asked) -> anyhow::Result<ExitCod
     let result = called?;
     super::print(&serde_json::to_string_pretty(&result)?)?;
     Ok(match result {
-        AgentToolResult::Data { .. } => ExitCode::SUCCESS,
+        AgentToolResult::Data { .. } | AgentToolResult::Pending { .. } => ExitCode::SUCCESS,
         AgentToolResult::Error { .. } => ExitCode::FAILURE,
     })
 }
@@ -90,7 +90,7 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
         history: ThreadHistory::default(),
         message,
         deadline_ms: clock::deadline_in(TURN_LIMIT),
-        reported: false,
+        dispatch: 0,
     };
     let mut client = Client::connect(&config.broker).await?;
     let answered = client.turn(&turn, TURN_LIMIT + GRACE).await;

@@ -33,7 +33,11 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .check()
         .await
         .context("the database does not answer; is it migrated?")?;
-    let conversations = Arc::new(Conversations::new(database.clone(), config.grants.clone()));
+    let conversations = Arc::new(Conversations::new(
+        database.clone(),
+        config.grants.clone(),
+        config.daily_tokens,
+    ));
     let pipeline = Pipeline::new(database.clone(), config.grants)?;
     // before anything that somebody could see begin, and then stop
     let mut told_to_stop = pin!(shutdown()?);
@@ -90,7 +94,7 @@ fn serve_conversations(
     stopping: &watch::Receiver<bool>,
 ) {
     let (broker, until) = (broker.clone(), stopped(stopping.clone()));
-    let (conversations, stored) = (Arc::clone(&books.conversations), Arc::clone(hub));
+    let (kept, conversations, stored) = (books.clone(), Arc::clone(&books.conversations), Arc::clone(hub));
     tasks.spawn(async move {
         take_reports(books, &broker, until, move |turn| stored.stored(turn)).await;
         Ok(())
@@ -101,16 +105,26 @@ fn serve_conversations(
             () = until => {}
             () = hub.tell_others(&conversations) => {}
             () = hub.hear_others(&conversations) => {}
-            () = end_overdue(&conversations, &hub) => {}
+            () = look_after(&kept, &hub) => {}
         }
         Ok(())
     });
 }
 
-async fn end_overdue(conversations: &Conversations, hub: &Hub) {
+/// Ends turns that nobody ends, and sends those that nobody has sent.
+async fn look_after(books: &Books, hub: &Hub) {
     loop {
         tokio::time::sleep(LOOK_FOR_OVERDUE).await;
-        match conversations.end_overdue().await {
+        match books.conversations.unsent().await {
+            Ok(due) => {
+                for due in due {
+                    books.send(due).await;
+                    hub.stored(due.turn);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "turns that were not sent could not be looked for"),
+        }
+        match books.conversations.end_overdue().await {
             Ok(turns) => turns.into_iter().for_each(|turn| {
                 tracing::warn!(%turn, "a turn was given up: nobody ended it in time");
                 hub.stored(turn);
@@ -133,8 +147,7 @@ async fn open_door(
     let address = listener.local_addr()?;
     let until = stopped(stopping.clone());
     let door = Door {
-        conversations: books.conversations,
-        turns: books.turns,
+        books,
         auth: Authenticator::new(&http.auth).context("AUTH_SECRET")?,
         hub,
         stopping,

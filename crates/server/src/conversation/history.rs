@@ -1,8 +1,9 @@
 //! What a new turn is told of the turns before it: the newest, whole, within a budget.
 
 use crate::db::conversation::ToldTurn;
-use contract::turn::{PastTurn, ThreadHistory};
-use serde_json::json;
+use contract::turn::{JournalEntry, PastTurn, ThreadHistory};
+use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// The most turns that are told.
 pub(super) const MAX_TURNS: i64 = 50;
@@ -31,7 +32,7 @@ pub(super) fn within_budget(newest_first: Vec<ToldTurn>) -> ThreadHistory {
 
 /// A turn that ended without an answer says so, or the model would take its request for one that is still to be done.
 fn past(turn: ToldTurn) -> PastTurn {
-    let mut messages = turn.messages;
+    let mut messages = said(turn.kept);
     if turn.status != "answered" || messages.is_empty() {
         messages.push(json!({"role": "assistant", "content": turn.outcome}));
     }
@@ -41,16 +42,67 @@ fn past(turn: ToldTurn) -> PastTurn {
     }
 }
 
+/// The supervisor's conversation in its order: each answer, and the results of its calls behind it.
+fn said(kept: Vec<JournalEntry>) -> Vec<Value> {
+    let (mut answers, mut results) = (Vec::new(), HashMap::new());
+    for entry in kept {
+        match entry {
+            JournalEntry::Answer { step, message, .. } => answers.push((step, message)),
+            JournalEntry::Result {
+                tool_call_id, content, ..
+            } => {
+                results.insert(tool_call_id, content);
+            }
+        }
+    }
+    answers.sort_by_key(|(step, _)| *step);
+    let mut messages = Vec::new();
+    for (_, message) in answers {
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        let ids = calls.into_iter().flatten().filter_map(|call| call.get("id")?.as_str());
+        let of_calls: Vec<Value> = ids
+            .filter_map(|id| Some(json!({"role": "tool", "tool_call_id": id, "content": results.get(id)?})))
+            .collect();
+        messages.push(message);
+        messages.extend(of_calls);
+    }
+    messages
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer(step: u32, message: &Value) -> JournalEntry {
+        JournalEntry::Answer {
+            within: String::new(),
+            step,
+            message: message.clone(),
+            tokens: 0,
+        }
+    }
+
+    /// fault 31
+    #[test]
+    fn results_stand_behind_the_calls_that_they_are_of() {
+        let calls = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a"}, {"id": "b"}]});
+        let last = json!({"role": "assistant", "content": "Done."});
+        let result = |id: &str| JournalEntry::Result {
+            tool_call_id: id.into(),
+            content: format!("of {id}"),
+            succeeded: true,
+        };
+        let kept = vec![answer(2, &last), result("b"), answer(1, &calls), result("a")];
+        let of = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": format!("of {id}")});
+        assert_eq!(said(kept), [calls, of("a"), of("b"), last]);
+    }
 
     fn turn(number: usize, bytes: usize, of: i64) -> ToldTurn {
         ToldTurn {
             message: number.to_string(),
             status: "answered".into(),
             outcome: "Done.".into(),
-            messages: vec![json!({"role": "assistant", "content": "x".repeat(bytes)})],
+            kept: vec![answer(1, &json!({"role": "assistant", "content": "x".repeat(bytes)}))],
             of,
         }
     }
@@ -83,7 +135,7 @@ mod tests {
     fn a_turn_without_an_answer_says_how_it_ended() {
         let mut failed = turn(1, 1, 1);
         failed.status = "failed".into();
-        failed.messages.clear();
+        failed.kept.clear();
         let history = within_budget(vec![failed]);
         assert_eq!(
             history.turns[0].messages,

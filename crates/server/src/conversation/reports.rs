@@ -1,26 +1,24 @@
-//! What becomes of a turn: what its workers report, its cancellation, and its end where they report none.
+//! The ends of turns that no run reports: those that were not sent, are stopped by their person, or overdue.
 
-use super::{ConversationError, Conversations, Followed, LIMIT, Person, Place};
-use crate::{
-    db::{DbError, Tenant, conversation as rows},
-    dispatch::DispatchError,
-};
-use contract::turn::{INTERRUPTED_TEXT, MAX_REPORTED_EVENTS, TurnEvent, TurnOutcome, TurnReport};
+use super::{ConversationError, Conversations, Followed, LIMIT, Person, running::end};
+use crate::db::{DbError, Tenant, conversation as rows, turn};
+use contract::turn::{INTERRUPTED_TEXT, TurnOutcome};
 use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
 
 /// How long after its deadline a turn that nobody reports of is given up.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
-/// The most attempts that workers report of. A turn is delivered a few times; the server's own end of it comes after all of them.
-const MAX_ATTEMPTS: i32 = 100;
 /// What a person reads who stopped a turn that nobody had begun with, as far as was known.
-const STOPPED_TEXT: &str = "Stopped before anything was done, as far as is known. If it had just begun, some of what you asked for may \
+pub(super) const STOPPED_TEXT: &str = "Stopped before anything was done, as far as is known. If it had just begun, some of what you asked for may \
                             have been done.";
+/// What a person reads whose turn waited for an answer that nobody gave.
+const NOBODY_ANSWERED_TEXT: &str = "This waited for an answer, and nobody gave one in time. What was not yet done stays undone; say it \
+                                    again if you still want it.";
 /// What a person reads whose turn could not be handed to a worker.
 const NOT_SENT_TEXT: &str = "Your message could not be passed on at the moment. Nothing was done. Please try again.";
 
-/// Why a report was not taken.
+/// Why a claim or a report was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// It will never be: no turn, no proof, no sense.
@@ -29,15 +27,6 @@ pub enum ReportError {
     /// It may be later.
     #[error(transparent)]
     Database(#[from] DbError),
-}
-
-/// Whether what was reported is still wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
-    /// The turn goes on.
-    Wanted,
-    /// A worker has begun with a turn that is to be stopped, or has ended: it has not heard, and is to be told.
-    Unwanted,
 }
 
 /// What became of the wish to stop a turn.
@@ -60,72 +49,25 @@ impl Conversations {
         self.end_by_ourselves(turn.school, turn.turn, outcome).await
     }
 
-    /// Takes what a worker reports. A report that comes again changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReportError`].
-    pub async fn record(&self, report: &TurnReport) -> Result<Recorded, ReportError> {
-        let malformed = ReportError::Malformed;
-        if report.events.len() > MAX_REPORTED_EVENTS {
-            return Err(malformed("it has too many events"));
-        }
-        let grant = self
-            .grants
-            .read(&report.grant)
-            .map_err(|_| malformed("its grant is not valid"))?;
-        if grant.turn_id != report.turn_id {
-            return Err(malformed("its grant is for another turn"));
-        }
-        let school = grant.identity.school_id.ok_or(malformed("its turn is of no school"))?;
-        let place = |number: u32| i32::try_from(number).map_err(|_| malformed("its place is out of bounds"));
-        let first = Place {
-            attempt: place(report.attempt)?,
-            place: place(report.first)?,
-        };
-        if !(1..=MAX_ATTEMPTS).contains(&first.attempt) || first.place < 1 {
-            return Err(malformed("its place is out of bounds"));
-        }
-        let events: Result<Vec<Value>, _> = report.events.iter().map(serde_json::to_value).collect();
-        let events = events.map_err(|_| malformed("its events cannot be stored"))?;
-        let events: Vec<Value> = events.into_iter().map(storable).collect();
-        let key = format!("{}:{}:{}", report.turn_id, first.attempt, first.place);
-        let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
-        let stored = rows::store_events(&mut tx, report.turn_id, first, &events).await?;
-        let standing = stored.ok_or(malformed("there is no such turn"))?;
-        for event in &report.events {
-            if let TurnEvent::Ended { outcome } = event {
-                let (status, text) = ended(outcome);
-                rows::end_turn(&mut tx, report.turn_id, status, &text.replace('\0', "")).await?;
-            }
-        }
-        tx.commit().await?;
-        let begins = report.events.iter().any(|event| matches!(event, TurnEvent::Started {}));
-        Ok(if begins && (standing.cancelled || standing.ended) {
-            Recorded::Unwanted
-        } else {
-            Recorded::Wanted
-        })
-    }
-
-    /// Notes that a turn is to be stopped, so that it is also where no worker has it yet. One that nobody has begun with ends at once.
+    /// Notes that a turn is to be stopped, so that it is also where no worker has it yet. One that nobody works on, because nobody has begun
+    /// with it or because it waits for somebody, ends at once.
     ///
     /// # Errors
     ///
     /// [`ConversationError::Unknown`] where it is in no thread of theirs.
-    pub async fn cancel(&self, person: &Person, turn: Uuid) -> Result<Cancelled, ConversationError> {
-        let (found, followed) = self.turn(person, turn).await?;
+    pub async fn cancel(&self, person: &Person, id: Uuid) -> Result<Cancelled, ConversationError> {
+        let (found, followed) = self.turn(person, id).await?;
         if found.has_ended() {
             return Ok(Cancelled::TooLate);
         }
-        let key = format!("{turn}:cancel");
+        let key = format!("{id}:cancel");
         let tenant = Tenant::School(followed.school);
         let mut tx = self.database.begin_writing(tenant, &key, LIMIT).await?;
-        let unheard = rows::cancel(&mut tx, turn).await?;
+        let is_idle = rows::cancel(&mut tx, id).await?;
         tx.commit().await?;
-        if unheard {
+        if is_idle {
             let outcome = TurnOutcome::Cancelled(STOPPED_TEXT.to_owned());
-            self.end_by_ourselves(followed.school, turn, outcome).await?;
+            self.end_by_ourselves(followed.school, id, outcome).await?;
         }
         Ok(Cancelled::Noted)
     }
@@ -137,8 +79,14 @@ impl Conversations {
     /// When the database fails.
     pub async fn end_overdue(&self) -> Result<Vec<Uuid>, ConversationError> {
         let mut given_up = Vec::new();
-        for (school, turn) in rows::overdue(&self.database, GIVE_UP_AFTER).await? {
-            let outcome = TurnOutcome::Error(INTERRUPTED_TEXT.to_owned());
+        for overdue in rows::overdue(&self.database, GIVE_UP_AFTER).await? {
+            let (school, turn) = (overdue.school_id, overdue.id);
+            let text = if overdue.is_waiting {
+                NOBODY_ANSWERED_TEXT
+            } else {
+                INTERRUPTED_TEXT
+            };
+            let outcome = TurnOutcome::Error(text.to_owned());
             match self.end_by_ourselves(school, turn, outcome).await {
                 Ok(()) => given_up.push(turn),
                 // the others are to end all the same
@@ -148,22 +96,22 @@ impl Conversations {
         Ok(given_up)
     }
 
-    async fn end_by_ourselves(&self, school: Uuid, turn: Uuid, outcome: TurnOutcome) -> Result<(), ConversationError> {
-        let key = format!("{turn}:end");
-        let mut tx = self.database.begin_writing(Tenant::School(school), &key, LIMIT).await?;
-        let (status, text) = ended(&outcome);
-        if rows::end_turn(&mut tx, turn, status, text).await? {
-            let at = rows::next_attempt(&mut tx, turn).await?;
-            let event = serde_json::to_value(TurnEvent::Ended { outcome }).map_err(DispatchError::from)?;
-            rows::store_events(&mut tx, turn, at, &[event]).await?;
+    pub(super) async fn end_by_ourselves(
+        &self,
+        school: Uuid,
+        id: Uuid,
+        outcome: TurnOutcome,
+    ) -> Result<(), ConversationError> {
+        let mut tx = self.hold_school(school, id).await?;
+        if let Some(held) = turn::hold(&mut tx, id).await? {
+            end(&mut tx, &held, outcome).await?;
         }
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 }
 
 /// A value without NULs, which no column can store and no person can read; a model may write them.
-fn storable(value: Value) -> Value {
+pub(super) fn storable(value: Value) -> Value {
     match value {
         Value::String(text) if text.contains('\0') => Value::String(text.replace('\0', "")),
         Value::Array(items) => items.into_iter().map(storable).collect(),
@@ -176,7 +124,7 @@ fn storable(value: Value) -> Value {
     }
 }
 
-fn ended(outcome: &TurnOutcome) -> (&'static str, &str) {
+pub(super) fn ended(outcome: &TurnOutcome) -> (&'static str, &str) {
     match outcome {
         TurnOutcome::Answer(text) => ("answered", text),
         TurnOutcome::Error(text) => ("failed", text),

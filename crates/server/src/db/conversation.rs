@@ -2,6 +2,7 @@
 
 use super::{Database, DbResult, Tx};
 use chrono::{DateTime, Utc};
+use contract::turn::JournalEntry;
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::types::Json;
@@ -50,8 +51,8 @@ pub(crate) struct ToldTurn {
     pub(crate) message: String,
     pub(crate) status: String,
     pub(crate) outcome: String,
-    /// Messages of the chat-completions protocol, in order.
-    pub(crate) messages: Vec<Value>,
+    /// What was kept of the supervisor's conversation, in no order.
+    pub(crate) kept: Vec<JournalEntry>,
     /// How many ended turns the thread has.
     pub(crate) of: i64,
 }
@@ -59,7 +60,7 @@ pub(crate) struct ToldTurn {
 /// Where an event stands among those of its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Which delivery of the turn it is from.
+    /// Which attempt at the turn it is from.
     pub attempt: i32,
     /// Its place in it.
     pub place: i32,
@@ -153,21 +154,22 @@ pub(crate) async fn turn(tx: &mut Tx, id: Uuid, staff: Uuid) -> DbResult<Option<
     .await?)
 }
 
-/// The newest ended turns of a thread, newest first.
-pub(crate) async fn told(tx: &mut Tx, thread: &Thread, limit: i64) -> DbResult<Vec<ToldTurn>> {
+/// The newest ended turns of a thread, newest first, each with what was kept of the supervisor's conversation.
+pub(crate) async fn told(tx: &mut Tx, thread: Uuid, limit: i64) -> DbResult<Vec<ToldTurn>> {
     let rows = sqlx::query!(
         r#"
         SELECT t.message, t.status, t.outcome AS "outcome!", count(*) OVER () AS "of!",
-               (SELECT json_agg(said.message ORDER BY e.attempt, e.place, said.at)
-                  FROM turn_events e, jsonb_array_elements(e.event -> 'messages') WITH ORDINALITY AS said (message, at)
-                 WHERE e.school_id = t.school_id AND e.turn_id = t.id AND e.event ->> 'type' = 'messages'
-               ) AS "messages: Json<Vec<Value>>"
+               (SELECT json_agg(m.entry)
+                  FROM turn_messages m
+                 WHERE m.school_id = t.school_id AND m.turn_id = t.id
+                   AND (m.entry ->> 'within' = '' OR (m.entry ->> 'kept' = 'result' AND position('/' IN m.name) = 0))
+               ) AS "kept: Json<Vec<JournalEntry>>"
           FROM turns t
          WHERE t.thread_id = $1 AND t.ended_at IS NOT NULL
          ORDER BY t.id DESC
          LIMIT $2
         "#,
-        thread.id,
+        thread,
         limit
     )
     .fetch_all(tx.connection()?)
@@ -176,64 +178,45 @@ pub(crate) async fn told(tx: &mut Tx, thread: &Thread, limit: i64) -> DbResult<V
         message: row.message,
         status: row.status,
         outcome: row.outcome,
-        messages: row.messages.map(|messages| messages.0).unwrap_or_default(),
+        kept: row.kept.map(|kept| kept.0).unwrap_or_default(),
         of: row.of,
     });
     Ok(told.collect())
 }
 
-/// How a turn stands to which events were to be added.
-#[derive(Debug)]
-pub(crate) struct Standing {
-    /// Whether its person has asked for it to be stopped.
-    pub(crate) cancelled: bool,
-    /// Whether it has ended.
-    pub(crate) ended: bool,
-}
-
-/// Stores events of a turn that is open, or has ended a moment ago; those that are there already stay as they are, and so does its end.
-/// None where the tenant has no such turn.
-pub(crate) async fn store_events(
-    tx: &mut Tx,
-    turn: Uuid,
-    first: Place,
-    events: &[Value],
-) -> DbResult<Option<Standing>> {
-    let stored = sqlx::query_as!(
-        Standing,
+/// Stores events of a turn; those that are there already stay as they are, and so does its end. Answers how many tokens those cost that
+/// were not.
+pub(crate) async fn store_events(tx: &mut Tx, turn: Uuid, first: Place, events: &[Value]) -> DbResult<i64> {
+    Ok(sqlx::query_scalar!(
         r#"
-        WITH known AS (
-            SELECT school_id, id, cancelled, ended_at IS NOT NULL AS ended,
-                   ended_at IS NULL OR ended_at > now() - interval '1 minute' AS takes
-              FROM turns WHERE id = $1), stored AS (
+        WITH stored AS (
             INSERT INTO turn_events (school_id, turn_id, attempt, place, event)
             SELECT known.school_id, known.id, $2, $3 + told.at::int - 1, told.event
-              FROM known, jsonb_array_elements($4) WITH ORDINALITY AS told (event, at)
-             WHERE known.takes
-            ON CONFLICT DO NOTHING)
-        SELECT cancelled, ended AS "ended!" FROM known
+              FROM turns known, jsonb_array_elements($4) WITH ORDINALITY AS told (event, at)
+             WHERE known.id = $1
+            ON CONFLICT DO NOTHING
+            RETURNING event)
+        SELECT coalesce(sum((event ->> 'inputTokens')::numeric + (event ->> 'outputTokens')::numeric), 0)::bigint AS "tokens!"
+          FROM stored WHERE event ->> 'type' = 'usage'
         "#,
         turn,
         first.attempt,
         first.place,
         Json(events) as _
     )
-    .fetch_optional(tx.connection()?)
-    .await?;
-    Ok(stored)
-}
-
-/// Notes that a turn is to be stopped. Answers whether nobody has reported anything of it yet.
-pub(crate) async fn cancel(tx: &mut Tx, turn: Uuid) -> DbResult<bool> {
-    Ok(sqlx::query_scalar!(
-        r#"
-        WITH asked AS (UPDATE turns SET cancelled = true WHERE id = $1 AND ended_at IS NULL RETURNING school_id, id)
-        SELECT EXISTS (SELECT 1 FROM asked) AND NOT EXISTS (SELECT 1 FROM turn_events WHERE turn_id = $1) AS "unheard!"
-        "#,
-        turn
-    )
     .fetch_one(tx.connection()?)
     .await?)
+}
+
+/// Notes that a turn is to be stopped. Answers whether nobody works on it: no run has begun with it, or it waits for somebody.
+pub(crate) async fn cancel(tx: &mut Tx, turn: Uuid) -> DbResult<bool> {
+    let is_idle = sqlx::query_scalar!(
+        r#"UPDATE turns SET cancelled = true WHERE id = $1 AND ended_at IS NULL RETURNING run IS NULL AS "idle!""#,
+        turn
+    )
+    .fetch_optional(tx.connection()?)
+    .await?;
+    Ok(is_idle.unwrap_or_default())
 }
 
 /// Ends a turn that is open. False where it had ended, or there is none.
@@ -295,15 +278,25 @@ pub(crate) async fn next_attempt(tx: &mut Tx, turn: Uuid) -> DbResult<Place> {
     Ok(Place { attempt, place: 1 })
 }
 
-/// Open turns of any school that should have ended this long ago.
-pub(crate) async fn overdue(database: &Database, by: Duration) -> DbResult<Vec<(Uuid, Uuid)>> {
-    let rows = sqlx::query!(
-        "SELECT school_id, id FROM turns
-          WHERE ended_at IS NULL AND status = 'running' AND deadline_at < now() - make_interval(secs => $1)
-          ORDER BY deadline_at LIMIT 100",
+/// An open turn that should have ended.
+#[derive(Debug)]
+pub(crate) struct Overdue {
+    pub(crate) school_id: Uuid,
+    pub(crate) id: Uuid,
+    /// Whether it waits for somebody.
+    pub(crate) is_waiting: bool,
+}
+
+/// Open turns of any school that should have ended this long ago. One that could not be handed to a worker yet is given an hour more.
+pub(crate) async fn overdue(database: &Database, by: Duration) -> DbResult<Vec<Overdue>> {
+    Ok(sqlx::query_as!(
+        Overdue,
+        r#"SELECT school_id, id, status = 'waiting' AS "is_waiting!" FROM turns
+            WHERE ended_at IS NULL
+              AND deadline_at < now() - make_interval(secs => $1) - CASE WHEN sent OR status = 'waiting' THEN '0' ELSE '1 hour'::interval END
+            ORDER BY deadline_at LIMIT 100"#,
         by.as_secs_f64()
     )
     .fetch_all(database.operator())
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.school_id, row.id)).collect())
+    .await?)
 }

@@ -1,7 +1,10 @@
 //! Threads, turns, and who the agents are.
 
 use super::{Door, Problem, auth::SignedIn, events};
-use crate::conversation::{Cancelled, Followed, Message, Person, Place, Thread, ThreadView, Turn};
+use crate::{
+    conversation::{Answer, Cancelled, Followed, Message, Person, Place, Thread, ThreadView, Turn},
+    rpc::turns::Sent,
+};
 use axum::{
     Json,
     extract::{
@@ -71,7 +74,10 @@ pub(super) async fn open_thread(
 ) -> Result<Response, Problem> {
     let Json(wanted) = wanted?;
     let message = wanted.message.map(Message::new).transpose()?;
-    let opened = door.conversations.open_thread(&person, wanted.school, wanted.campus);
+    let opened = door
+        .books
+        .conversations
+        .open_thread(&person, wanted.school, wanted.campus);
     let thread = opened.await?;
     if let Some(message) = message {
         return begin(&door, &person, thread.id(), message, &headers).await;
@@ -87,7 +93,7 @@ pub(super) async fn threads(
     query: Result<Query<InSchool>, QueryRejection>,
 ) -> Result<Json<Vec<Thread>>, Problem> {
     let Query(InSchool { school }) = query?;
-    Ok(Json(door.conversations.threads(&person, school).await?))
+    Ok(Json(door.books.conversations.threads(&person, school).await?))
 }
 
 pub(super) async fn thread(
@@ -96,7 +102,7 @@ pub(super) async fn thread(
     id: Id,
 ) -> Result<Json<ThreadView>, Problem> {
     let Path(id) = id?;
-    Ok(Json(door.conversations.thread(&person, id).await?))
+    Ok(Json(door.books.conversations.thread(&person, id).await?))
 }
 
 pub(super) async fn begin_turn(
@@ -141,11 +147,16 @@ async fn begin(
 )]
 async fn store_and_send(door: Arc<Door>, person: Person, thread: Uuid, message: Message) -> Result<Followed, Problem> {
     let sending = tokio::spawn(async move {
-        let (message, followed) = door.conversations.begin_turn(&person, thread, message).await?;
-        if let Err(error) = door.turns.send(&message).await {
-            door.conversations.give_up(&followed).await?;
-            door.hub.stored(followed.turn);
-            return Err(error.into());
+        let (message, followed) = door.books.conversations.begin_turn(&person, thread, message).await?;
+        match door.books.turns.send(&message).await {
+            Ok(Sent::Stored) => door.books.conversations.note_sent(followed.due(), &message).await?,
+            // it is sent again in a while, and whichever comes second is refused
+            Ok(Sent::Unknown) => {}
+            Err(error) => {
+                door.books.conversations.give_up(&followed).await?;
+                door.hub.stored(followed.turn);
+                return Err(error.into());
+            }
         }
         Ok(followed)
     });
@@ -164,7 +175,37 @@ pub(super) async fn turn(
     id: Id,
 ) -> Result<Json<Turn>, Problem> {
     let Path(id) = id?;
-    Ok(Json(door.conversations.turn(&person, id).await?.0))
+    Ok(Json(door.books.conversations.turn(&person, id).await?.0))
+}
+
+/// The answer to a question of an agent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct NewAnswer {
+    /// The call that asked, as the event says.
+    tool_call_id: String,
+    answer: String,
+}
+
+/// Takes an answer. The turn goes on once nothing that it waits for is open.
+pub(super) async fn answer(
+    State(door): State<Arc<Door>>,
+    SignedIn(person): SignedIn,
+    id: Id,
+    answer: Result<Json<NewAnswer>, JsonRejection>,
+) -> Result<StatusCode, Problem> {
+    let (Path(id), Json(NewAnswer { tool_call_id, answer })) = (id?, answer?);
+    let answer = Answer::new(&answer)?;
+    let due = door
+        .books
+        .conversations
+        .answer(&person, id, &tool_call_id, answer)
+        .await?;
+    if let Some(due) = due {
+        door.books.send(due).await;
+    }
+    door.hub.stored(id);
+    Ok(StatusCode::ACCEPTED)
 }
 
 /// Asks whichever worker has the turn to stop. Its end is among its events.
@@ -174,11 +215,11 @@ pub(super) async fn cancel(
     id: Id,
 ) -> Result<StatusCode, Problem> {
     let Path(id) = id?;
-    if door.conversations.cancel(&person, id).await? == Cancelled::TooLate {
+    if door.books.conversations.cancel(&person, id).await? == Cancelled::TooLate {
         return Err(Problem::new(StatusCode::CONFLICT, "This turn has ended."));
     }
     door.hub.stored(id);
-    door.turns.cancel(&CancelTurn { turn_id: id }).await?;
+    door.books.turns.cancel(&CancelTurn { turn_id: id }).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -188,5 +229,7 @@ pub(super) async fn agent_map(
     query: Result<Query<MapQuery>, QueryRejection>,
 ) -> Result<Json<Vec<AgentMapEntry>>, Problem> {
     let Query(MapQuery { q, school, campus }) = query?;
-    Ok(Json(door.conversations.agent_map(&person, school, campus, &q).await?))
+    Ok(Json(
+        door.books.conversations.agent_map(&person, school, campus, &q).await?,
+    ))
 }

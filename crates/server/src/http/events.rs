@@ -45,9 +45,9 @@ pub(super) async fn follow(
     let after = after.transpose()?.unwrap_or_default();
     // before the first look, or what happens between them would wake nobody
     let news = door.hub.follow();
-    let (turn, followed) = door.conversations.turn(&person, id).await?;
+    let (turn, followed) = door.books.conversations.turn(&person, id).await?;
     // a browser comes back by itself until it is told that there is nothing more
-    if turn.has_ended() && after != Place::default() && door.conversations.is_over_at(&followed, after).await? {
+    if turn.has_ended() && after != Place::default() && door.books.conversations.is_over_at(&followed, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(stream_of(&door, followed, after, news))
@@ -56,7 +56,7 @@ pub(super) async fn follow(
 /// The events of a turn after a place, to its end.
 pub(super) fn stream_of(door: &Door, followed: Followed, after: Place, news: broadcast::Receiver<Uuid>) -> Response {
     let reader = Reader {
-        conversations: Arc::clone(&door.conversations),
+        conversations: Arc::clone(&door.books.conversations),
         followed,
         after,
         waiting: VecDeque::new(),

@@ -52,8 +52,9 @@ impl From<ConversationError> for Problem {
     fn from(error: ConversationError) -> Self {
         let status = match &error {
             ConversationError::Unknown(_) => StatusCode::NOT_FOUND,
-            ConversationError::Busy => StatusCode::CONFLICT,
+            ConversationError::Busy | ConversationError::Settled => StatusCode::CONFLICT,
             ConversationError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ConversationError::OverBudget => StatusCode::TOO_MANY_REQUESTS,
             ConversationError::NoSchool => StatusCode::FORBIDDEN,
             ConversationError::Dispatch(error) => return of_dispatch(error),
             ConversationError::Database(error) => return of_fault(error),

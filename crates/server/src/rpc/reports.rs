@@ -1,45 +1,67 @@
-//! Takes what workers report of turns, stores it, acks. A report that cannot be read or is not proven goes to the dead letters; one that
-//! cannot be stored yet is tried until it can be, since nobody would send it again.
+//! Takes claims and reports of turns, stores them, replies, acks. One that cannot be read or is not proven goes to the dead letters; one
+//! that cannot be stored yet is tried until it can be, while its sender waits.
 
 use super::{
     RpcError,
     connection::{self, Link, RETRY_DELAY},
     message, topology,
-    turns::TurnSender,
+    turns::{Sent, TurnSender},
 };
 use crate::{
     config::BrokerConfig,
-    conversation::{Conversations, Recorded, ReportError},
+    conversation::{Conversations, Due, ReportError, Taken},
 };
 use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::{MAX_PACKET_BYTES, REASON_HEADER},
-    turn::{CancelTurn, TurnReport},
+    turn::ToTheBooks,
 };
 use futures_util::StreamExt;
 use lapin::{
-    Channel, Confirmation, Consumer,
+    BasicProperties, Channel, Confirmation, Consumer,
     message::Delivery,
     options::{BasicAckOptions, BasicConsumeOptions, BasicPublishOptions},
     types::{AMQPValue, FieldTable},
 };
+use serde_json::{Value, json};
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
 use uuid::Uuid;
 
-/// How many reports are stored at once. Each holds a connection to the database, of which calls need most.
-const CONCURRENCY: u16 = 4;
+/// How many are stored at once. Each holds a connection to the database, of which calls need most.
+const CONCURRENCY: u16 = 6;
 /// The wait before a report that could not be stored is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long reports under way are given once the process was asked to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 
-/// What reports are stored in, and who tells workers what they have not heard.
+/// What turns are kept in, and who sends those that go on.
 #[derive(Clone)]
 pub(crate) struct Books {
     pub(crate) conversations: Arc<Conversations>,
     pub(crate) turns: Arc<TurnSender>,
 }
+
+impl Books {
+    /// Sends the message of a turn that is due. Where that fails, it is due still, and is sent again by whoever looks next.
+    pub(crate) async fn send(&self, due: Due) {
+        let sending = async {
+            let Some(message) = self.conversations.message_of(due).await? else {
+                return Ok(());
+            };
+            if self.turns.send(&message).await? == Sent::Stored {
+                self.conversations.note_sent(due, &message).await?;
+            }
+            anyhow::Ok(())
+        };
+        if let Err(error) = sending.await {
+            tracing::warn!(%error, turn = %due.turn, "a turn that goes on could not be sent yet");
+        }
+    }
+}
+
+/// Why something was not taken.
+type Refused = &'static str;
 
 /// Takes reports until `shutdown` resolves. `stored` is told each turn that has news.
 pub(crate) async fn take_reports(
@@ -73,13 +95,15 @@ pub(crate) async fn take_reports(
 struct Desk {
     link: Link,
     consumer: Consumer,
-    dead: Dead,
+    out: Out,
 }
 
+/// Where replies and dead letters go.
 #[derive(Clone)]
-struct Dead {
-    channel: Channel,
-    queue: Arc<str>,
+struct Out {
+    replies: Channel,
+    dead: Channel,
+    dead_queue: Arc<str>,
 }
 
 impl Desk {
@@ -91,11 +115,12 @@ impl Desk {
         let options = BasicConsumeOptions::default();
         let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
         let consumer = connection::within(consuming).await?;
-        let dead = Dead {
-            channel: link.confirming_channel().await?,
-            queue: config.topology.reports_dead_queue.as_str().into(),
+        let out = Out {
+            replies: link.channel().await?,
+            dead: link.confirming_channel().await?,
+            dead_queue: config.topology.reports_dead_queue.as_str().into(),
         };
-        Ok(Self { link, consumer, dead })
+        Ok(Self { link, consumer, out })
     }
 
     /// Takes reports until told to stop (true) or until the connection is lost (false).
@@ -121,8 +146,8 @@ impl Desk {
                 },
                 delivery = self.consumer.next() => match delivery {
                     Some(Ok(delivery)) => {
-                        let (books, dead, stored) = (books.clone(), self.dead.clone(), stored.clone());
-                        at_work.spawn(async move { take(&books, &dead, delivery, stored).await });
+                        let (books, out, stored) = (books.clone(), self.out.clone(), stored.clone());
+                        at_work.spawn(async move { take(&books, &out, delivery, stored).await });
                     }
                     Some(Err(error)) => {
                         tracing::warn!(%error, "reports are no longer delivered");
@@ -135,18 +160,22 @@ impl Desk {
     }
 }
 
-/// One report, from its bytes to its ack. False where the broker could not be told.
-async fn take(books: &Books, dead: &Dead, delivery: Delivery, stored: impl Fn(Uuid)) -> bool {
+/// One claim or report, from its bytes to its ack. False where the broker could not be told.
+async fn take(books: &Books, out: &Out, delivery: Delivery, stored: impl Fn(Uuid)) -> bool {
     let taken = match read(&delivery) {
-        Ok(report) => record(books, &report).await.map(|()| stored(report.turn_id)),
+        Ok(message) => enter(books, &message, &stored).await,
         Err(reason) => Err(reason),
     };
-    if let Err(reason) = taken {
-        tracing::error!(reason, "a report that cannot be taken");
-        if let Err(error) = bury(dead, &delivery, reason).await {
-            tracing::error!(%error, "the dead letter could not be stored");
-            return false;
+    let told = match taken {
+        Ok(reply) => answer(out, &delivery, &reply).await,
+        Err(reason) => {
+            tracing::error!(reason, "a report that cannot be taken");
+            bury(out, &delivery, reason).await
         }
+    };
+    if let Err(error) = told {
+        tracing::error!(%error, "what became of a report could not be told");
+        return false;
     }
     match delivery.acker.ack(BasicAckOptions::default()).await {
         Ok(acked) => acked,
@@ -157,17 +186,34 @@ async fn take(books: &Books, dead: &Dead, delivery: Delivery, stored: impl Fn(Uu
     }
 }
 
-async fn record(books: &Books, report: &TurnReport) -> Result<(), &'static str> {
+/// Stores a message, and answers its reply. A turn that goes on because of it is sent before that: whoever reported may be gone.
+async fn enter(books: &Books, message: &ToTheBooks, stored: impl Fn(Uuid)) -> Result<Value, Refused> {
+    let (turn, reply, due) = match message {
+        ToTheBooks::Claim(claim) => {
+            let Taken { reply, due } = until_stored(|| books.conversations.claim(claim)).await?;
+            (claim.turn_id, json!(reply), due)
+        }
+        ToTheBooks::Report(report) => {
+            let Taken { reply, due } = until_stored(|| books.conversations.record(report)).await?;
+            (report.turn_id, json!(reply), due)
+        }
+    };
+    stored(turn);
+    if let Some(due) = due {
+        books.send(due).await;
+        stored(turn);
+    }
+    Ok(reply)
+}
+
+/// Tries until the database takes it, or will never.
+async fn until_stored<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, Refused>
+where
+    F: Future<Output = Result<T, ReportError>>,
+{
     loop {
-        match books.conversations.record(report).await {
-            Ok(Recorded::Wanted) => return Ok(()),
-            Ok(Recorded::Unwanted) => {
-                let turn_id = report.turn_id;
-                if let Err(error) = books.turns.cancel(&CancelTurn { turn_id }).await {
-                    tracing::warn!(%error, turn = %turn_id, "a worker could not be told to stop a turn");
-                }
-                return Ok(());
-            }
+        match attempt().await {
+            Ok(taken) => return Ok(taken),
             Err(ReportError::Malformed(reason)) => return Err(reason),
             Err(ReportError::Database(error)) if error.may_pass() => {
                 tracing::warn!(%error, "a report could not be stored; trying again");
@@ -181,7 +227,7 @@ async fn record(books: &Books, report: &TurnReport) -> Result<(), &'static str> 
     }
 }
 
-fn read(delivery: &Delivery) -> Result<TurnReport, &'static str> {
+fn read(delivery: &Delivery) -> Result<ToTheBooks, Refused> {
     let headers = delivery.properties.headers().as_ref();
     if headers.is_some_and(|headers| headers.contains_key(UNREADABLE_HEADER)) {
         return Err("its properties cannot be read");
@@ -192,15 +238,33 @@ fn read(delivery: &Delivery) -> Result<TurnReport, &'static str> {
     serde_json::from_slice(&delivery.data).map_err(|_| "it is no report")
 }
 
+/// Replies to whoever has proven to hold the turn's grant. Not as mandatory: the broker returns every such message to a direct reply
+/// address, taken or not.
+async fn answer(out: &Out, delivery: &Delivery, reply: &Value) -> Result<(), RpcError> {
+    let Some(address) = delivery.properties.reply_to() else {
+        return Ok(());
+    };
+    let mut properties = BasicProperties::default().with_content_type("application/json".into());
+    if let Some(correlation) = delivery.properties.correlation_id() {
+        properties = properties.with_correlation_id(correlation.clone());
+    }
+    let body = reply.to_string();
+    let options = BasicPublishOptions::default();
+    let publishing = out
+        .replies
+        .basic_publish("".into(), address.clone(), options, body.as_bytes(), properties);
+    connection::within(publishing).await.map(drop)
+}
+
 /// Copies a report to the dead letters, without its body: that holds a grant, and what people and rows say.
-async fn bury(dead: &Dead, delivery: &Delivery, reason: &'static str) -> Result<(), RpcError> {
+async fn bury(out: &Out, delivery: &Delivery, reason: Refused) -> Result<(), RpcError> {
     let mut headers = FieldTable::default();
     headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
     let properties = message::to_keep(&delivery.properties, headers);
     let publishing = async {
         let options = BasicPublishOptions::default();
-        let queue = dead.queue.as_ref();
-        dead.channel
+        let queue = out.dead_queue.as_ref();
+        out.dead
             .basic_publish("".into(), queue.into(), options, b"", properties)
             .await?
             .await

@@ -11,6 +11,15 @@ use lapin::{BasicProperties, Channel};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
+/// What is known of a message that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The broker has it.
+    Stored,
+    /// It may have it.
+    Unknown,
+}
+
 /// A connection for turns, made anew when it is lost.
 pub(crate) struct TurnSender {
     config: BrokerConfig,
@@ -26,9 +35,8 @@ impl TurnSender {
         }
     }
 
-    /// Sends a turn, and waits until the broker has stored it. An error is that of a turn that the broker has not got; where nobody
-    /// knows, the turn may run, and it is as good as sent.
-    pub(crate) async fn send(&self, turn: &TurnMessage) -> Result<(), RpcError> {
+    /// Sends a turn, and waits until the broker has stored it. An error is that of a turn that the broker has not got.
+    pub(crate) async fn send(&self, turn: &TurnMessage) -> Result<Sent, RpcError> {
         let queue = &self.config.topology.turns_queue;
         let properties = lasting()
             .with_type("turn".into())
@@ -40,9 +48,9 @@ impl TurnSender {
     pub(crate) async fn cancel(&self, cancelled: &CancelTurn) -> Result<(), RpcError> {
         let exchange = &self.config.topology.cancel_exchange;
         match self.publish(exchange, "", cancelled, lasting()).await {
-            // no worker is there; one that begins with the turn later is told when it reports that
+            // no worker is there; one that claims the turn later is refused
             Err(RpcError::Unroutable(_)) => Ok(()),
-            sent => sent,
+            sent => sent.map(drop),
         }
     }
 
@@ -57,15 +65,15 @@ impl TurnSender {
         routing_key: &str,
         body: &T,
         properties: BasicProperties,
-    ) -> Result<(), RpcError> {
+    ) -> Result<Sent, RpcError> {
         let body = serde_json::to_vec(body).map_err(|error| RpcError::Unreadable(error.to_string()))?;
         let channel = self.channel().await?;
         match connection::publish(&channel, (exchange, routing_key), &body, properties).await {
             Err(error @ (RpcError::Broker(_) | RpcError::Timeout(_))) => {
                 tracing::warn!(%error, "whether the broker took a message is not known");
-                Ok(())
+                Ok(Sent::Unknown)
             }
-            published => published,
+            published => published.map(|()| Sent::Stored),
         }
     }
 

@@ -1,0 +1,277 @@
+//! A turn under way: which run has it, and what the run reports.
+//!
+//! A run claims a turn with each delivery of its message, and is superseded by the next that does. What it reports is stored once,
+//! events and journal together, and only while the turn is its own.
+
+use super::{
+    ConversationError, Conversations, Due, LIMIT, Place, WAIT_LIMIT,
+    reports::{ReportError, ended, storable},
+    waiting::{Until, go_on},
+};
+use crate::{
+    clock,
+    db::{
+        DbError, Tenant, Tx, conversation as rows,
+        turn::{self, Asked, Held},
+    },
+};
+use chrono::DateTime;
+use contract::turn::{
+    JournalEntry, MAX_REPORTED_EVENTS, ReportTaken, TurnClaim, TurnClaimed, TurnEvent, TurnOutcome, TurnReport,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The most runs that a turn has. Each delivery is one, and there are a few a dispatch; a turn with more goes in circles.
+const MAX_ATTEMPTS: i32 = 100;
+/// The most entries of one report's journal: those of a step and of what its specialists did meanwhile.
+const MAX_KEPT: usize = 256;
+/// The longest question; the worker holds itself to that as well.
+const MAX_QUESTION_CHARS: usize = 2000;
+/// What a person reads whose school has used up its tokens.
+pub(super) const OVER_BUDGET_TEXT: &str = "The assistants have used up what your school may use of them today. Your message was not worked \
+                                           on any further. Please try again tomorrow.";
+/// What a person reads whose turn ended its workers again and again.
+const TOO_OFTEN_TEXT: &str = "Working on your message was interrupted too often, and was given up. Some of what you asked for may \
+                              have been done; please check before you ask for it again.";
+
+/// What came of a message of a worker, and the turn that is to be sent anew because of it.
+#[derive(Debug)]
+pub struct Taken<T> {
+    /// The reply.
+    pub reply: T,
+    /// The turn, where it goes on.
+    pub due: Option<Due>,
+}
+
+impl<T> Taken<T> {
+    const fn with(reply: T) -> Self {
+        Self { reply, due: None }
+    }
+}
+
+impl Conversations {
+    /// Gives a turn to the run that asks for it, with all that was kept of it, or refuses it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReportError`].
+    pub async fn claim(&self, claim: &TurnClaim) -> Result<Taken<TurnClaimed>, ReportError> {
+        let school = self.proven(&claim.grant, claim.turn_id)?;
+        let mut tx = self.hold_school(school, claim.turn_id).await?;
+        let held = turn::hold(&mut tx, claim.turn_id)
+            .await?
+            .ok_or(ReportError::Malformed("there is no such turn"))?;
+        let is_current = u32::try_from(held.dispatch) == Ok(claim.dispatch);
+        let is_open = !held.ended && held.status == "running" && is_current;
+        let is_lost = claim.redelivered && held.run.is_some_and(|run| run != claim.run);
+        let is_free = is_lost || held.run.is_none_or(|run| run == claim.run);
+        if !is_open || !is_free || held.earlier_runs.contains(&claim.run) {
+            tx.rollback().await?;
+            return Ok(Taken::with(TurnClaimed::Refused {}));
+        }
+        let stop = self.reason_to_stop(&mut tx, &held).await?;
+        if let Some(outcome) = stop {
+            end(&mut tx, &held, outcome).await?;
+            tx.commit().await?;
+            return Ok(Taken::with(TurnClaimed::Refused {}));
+        }
+        if is_lost {
+            // by a message of its own, so that the broker does not count this one's deliveries to its end
+            let due = go_on(&mut tx, &held, Until::Unchanged).await.map_err(as_report_error)?;
+            tx.commit().await?;
+            return Ok(Taken {
+                reply: TurnClaimed::Refused {},
+                due: Some(due),
+            });
+        }
+        let attempt = if held.run == Some(claim.run) {
+            held.attempt
+        } else {
+            turn::give_to(&mut tx, &held, claim.run).await?
+        };
+        let journal = turn::journal(&mut tx, held.id).await?;
+        tx.commit().await?;
+        Ok(Taken::with(TurnClaimed::Granted {
+            attempt: u32::try_from(attempt).unwrap_or_default(),
+            journal: journal.into_iter().map(|entry| entry.0).collect(),
+        }))
+    }
+
+    /// Why a turn that may be run is not to be.
+    async fn reason_to_stop(&self, tx: &mut Tx, held: &Held) -> Result<Option<TurnOutcome>, ReportError> {
+        Ok(if held.cancelled {
+            Some(TurnOutcome::Cancelled(super::reports::STOPPED_TEXT.to_owned()))
+        } else if held.attempt >= MAX_ATTEMPTS {
+            Some(TurnOutcome::Error(TOO_OFTEN_TEXT.to_owned()))
+        } else if self.is_over_budget(tx, held.school_id).await? {
+            Some(TurnOutcome::Error(OVER_BUDGET_TEXT.to_owned()))
+        } else {
+            None
+        })
+    }
+
+    /// Takes what a run reports. A report that comes again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReportError`].
+    pub async fn record(&self, report: &TurnReport) -> Result<Taken<ReportTaken>, ReportError> {
+        let school = self.proven(&report.grant, report.turn_id)?;
+        let first = place_of(report)?;
+        let mut tx = self.hold_school(school, report.turn_id).await?;
+        let held = turn::hold(&mut tx, report.turn_id)
+            .await?
+            .ok_or(ReportError::Malformed("there is no such turn"))?;
+        if held.ended || held.attempt != first.attempt {
+            tx.rollback().await?;
+            return Ok(Taken::with(ReportTaken::Superseded));
+        }
+        if held.run.is_none() {
+            // its last report, that it waits, come again
+            tx.rollback().await?;
+            return Ok(Taken::with(ReportTaken::GoOn));
+        }
+        store(&mut tx, &held, first, report).await?;
+        let due = self.follow(&mut tx, &held, &report.events).await?;
+        let is_over_budget = self.is_over_budget(&mut tx, school).await?;
+        tx.commit().await?;
+        let reply = if held.cancelled {
+            ReportTaken::Cancelled
+        } else if is_over_budget {
+            ReportTaken::OverBudget
+        } else {
+            ReportTaken::GoOn
+        };
+        Ok(Taken { reply, due })
+    }
+
+    /// What follows from events that were stored.
+    async fn follow(&self, tx: &mut Tx, held: &Held, events: &[TurnEvent]) -> Result<Option<Due>, ReportError> {
+        for event in events {
+            match event {
+                TurnEvent::Asked {
+                    tool_call_id,
+                    question,
+                    choices,
+                    ..
+                } => {
+                    let text: String = question
+                        .chars()
+                        .filter(|&c| c != '\0')
+                        .take(MAX_QUESTION_CHARS)
+                        .collect();
+                    let choices: Vec<String> = choices.iter().map(|choice| choice.replace('\0', "")).collect();
+                    let asked = Asked::Question {
+                        text: &text,
+                        choices: &choices,
+                    };
+                    turn::wait_for(tx, held, tool_call_id, asked).await?;
+                }
+                TurnEvent::ApprovalAsked {
+                    tool_call_id, pending, ..
+                } => {
+                    let id = pending.approval_id;
+                    turn::wait_for(tx, held, tool_call_id, Asked::Approval { id }).await?;
+                }
+                TurnEvent::Waiting {} => return wait_or_go_on(tx, held).await,
+                TurnEvent::Ended { outcome } => {
+                    let (status, text) = ended(outcome);
+                    rows::end_turn(tx, held.id, status, &text.replace('\0', "")).await?;
+                }
+                TurnEvent::Started {}
+                | TurnEvent::Text { .. }
+                | TurnEvent::ToolStarted { .. }
+                | TurnEvent::ToolEnded { .. }
+                | TurnEvent::Shown { .. }
+                | TurnEvent::Delegated { .. }
+                | TurnEvent::Usage { .. }
+                | TurnEvent::Answered { .. }
+                | TurnEvent::Decided { .. } => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The school of a turn whose grant proves that whoever has it was handed the turn.
+    fn proven(&self, grant: &str, turn: Uuid) -> Result<Uuid, ReportError> {
+        let malformed = ReportError::Malformed;
+        let grant = self
+            .grants
+            .read(grant)
+            .map_err(|_| malformed("its grant is not valid"))?;
+        if grant.turn_id != turn {
+            return Err(malformed("its grant is for another turn"));
+        }
+        grant.identity.school_id.ok_or(malformed("its turn is of no school"))
+    }
+
+    pub(super) async fn hold_school(&self, school: Uuid, turn: Uuid) -> Result<Tx, DbError> {
+        let key = format!("{turn}:books");
+        self.database.begin_writing(Tenant::School(school), &key, LIMIT).await
+    }
+
+    pub(super) async fn is_over_budget(&self, tx: &mut Tx, school: Uuid) -> Result<bool, DbError> {
+        let spent = turn::spent(tx, school).await?;
+        Ok(u64::try_from(spent).unwrap_or_default() >= self.daily_tokens)
+    }
+}
+
+fn place_of(report: &TurnReport) -> Result<Place, ReportError> {
+    let malformed = ReportError::Malformed;
+    if report.events.len() > MAX_REPORTED_EVENTS || report.journal.len() > MAX_KEPT {
+        return Err(malformed("it holds too much"));
+    }
+    let number = |number: u32| i32::try_from(number).map_err(|_| malformed("its place is out of bounds"));
+    let (attempt, place) = (number(report.attempt)?, number(report.first)?);
+    if attempt < 1 || place < 1 {
+        return Err(malformed("its place is out of bounds"));
+    }
+    Ok(Place { attempt, place })
+}
+
+/// Stores events and journal; what is there already stays as it is, and costs nothing twice.
+async fn store(tx: &mut Tx, held: &Held, first: Place, report: &TurnReport) -> Result<(), ReportError> {
+    let unstorable = |_| ReportError::Malformed("it cannot be stored");
+    let events: Result<Vec<Value>, _> = report.events.iter().map(serde_json::to_value).collect();
+    let events: Vec<Value> = events.map_err(unstorable)?.into_iter().map(storable).collect();
+    let tokens = rows::store_events(tx, held.id, first, &events).await?;
+    if tokens > 0 {
+        turn::spend(tx, held.school_id, tokens).await?;
+    }
+    if !report.journal.is_empty() {
+        let names: Vec<String> = report.journal.iter().map(JournalEntry::name).collect();
+        let entries: Result<Vec<Value>, _> = report.journal.iter().map(serde_json::to_value).collect();
+        let entries: Vec<Value> = entries.map_err(unstorable)?.into_iter().map(storable).collect();
+        turn::keep(tx, held, &names, &entries).await?;
+    }
+    Ok(())
+}
+
+/// A run has come to where it waits. Whatever it waited for may be there by now.
+async fn wait_or_go_on(tx: &mut Tx, held: &Held) -> Result<Option<Due>, ReportError> {
+    if turn::is_waiting(tx, held).await? {
+        let until = DateTime::from_timestamp_millis(clock::deadline_in(WAIT_LIMIT)).unwrap_or_default();
+        turn::let_wait(tx, held, until).await?;
+        return Ok(None);
+    }
+    Ok(Some(go_on(tx, held, Until::Anew).await.map_err(as_report_error)?))
+}
+
+fn as_report_error(error: ConversationError) -> ReportError {
+    match error {
+        ConversationError::Database(error) => ReportError::Database(error),
+        _ => ReportError::Malformed("the turn cannot go on"),
+    }
+}
+
+/// Ends a turn by the server's own word, in an attempt after all that runs reported.
+pub(super) async fn end(tx: &mut Tx, held: &Held, outcome: TurnOutcome) -> Result<(), DbError> {
+    let (status, text) = ended(&outcome);
+    if rows::end_turn(tx, held.id, status, text).await? {
+        let at = rows::next_attempt(tx, held.id).await?;
+        let event = json!(TurnEvent::Ended { outcome });
+        rows::store_events(tx, held.id, at, &[event]).await?;
+    }
+    Ok(())
+}
