@@ -3,7 +3,7 @@
 mod faults;
 
 use crate::http::{self, Event, Server, Visitor};
-use contract::turn::{TurnEvent, TurnMessage, TurnOutcome, TurnReport};
+use contract::turn::{JournalEntry, ReportTaken, TurnClaimed, TurnEvent, TurnMessage, TurnOutcome, TurnReport};
 use e2e::{
     Stage,
     broker::Peer,
@@ -11,6 +11,7 @@ use e2e::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const AUTH: &[(&str, &str)] = &[("AUTH_SECRET", "signs the tokens of these tests only!")];
 
@@ -34,6 +35,7 @@ fn report(turn: &TurnMessage, attempt: u32, first: u32, events: Vec<TurnEvent>) 
         attempt,
         first,
         events,
+        journal: Vec::new(),
     }
 }
 
@@ -61,10 +63,32 @@ impl Scene {
 
     /// Says something in a thread, and takes the turn as its worker.
     async fn turn(&self, thread: &str, message: &str) -> TurnMessage {
+        let turn = self.unclaimed(thread, message).await;
+        let claimed = self.worker.claim(&turn, Uuid::new_v4(), false).await;
+        assert!(
+            matches!(claimed, TurnClaimed::Granted { attempt: 1, .. }),
+            "{claimed:?}"
+        );
+        turn
+    }
+
+    /// Says something in a thread, and takes the turn's message only.
+    async fn unclaimed(&self, thread: &str, message: &str) -> TurnMessage {
         let id = self.head.turn(thread, message).await;
         let turn = self.worker.take_turn().await;
         assert_eq!(turn.turn_id.to_string(), id);
         turn
+    }
+
+    /// Another worker is delivered the turn again, and takes over what is then dispatched.
+    async fn taken_over(&self, turn: &TurnMessage) -> TurnMessage {
+        let claimed = self.worker.claim(turn, Uuid::new_v4(), true).await;
+        assert_eq!(claimed, TurnClaimed::Refused {}, "it comes by a message of its own");
+        let next = self.worker.take_turn().await;
+        assert_eq!((next.turn_id, next.dispatch), (turn.turn_id, turn.dispatch + 1));
+        let claimed = self.worker.claim(&next, Uuid::new_v4(), false).await;
+        assert!(matches!(claimed, TurnClaimed::Granted { .. }), "{claimed:?}");
+        next
     }
 
     async fn finish(self) {
@@ -215,21 +239,22 @@ async fn tell_a_worker_what_was_said_before() {
     let campus = json!({"campus": HILLTOP.campus("main")});
     let thread = scene.head.thread(&campus).await;
     let first = scene.turn(&thread, "Who are you?").await;
-    assert!(first.reported && first.history.turns.is_empty());
+    assert!(first.is_kept() && first.history.turns.is_empty());
     assert_eq!(
         first.context.run_mode.call_scope().pinned(),
         Some(HILLTOP.campus("main"))
     );
     let said = json!({"role": "assistant", "content": "I am Rover."});
-    let events = vec![
-        TurnEvent::Messages {
-            messages: vec![said.clone()],
-        },
-        answer("I am Rover."),
-    ];
-    scene.worker.report(&report(&first, 1, 1, events)).await;
+    let mut last = report(&first, 1, 1, vec![answer("I am Rover.")]);
+    last.journal.push(JournalEntry::Answer {
+        within: String::new(),
+        step: 1,
+        message: said.clone(),
+        tokens: 7,
+    });
+    assert_eq!(scene.worker.tell(&last).await, ReportTaken::GoOn);
     let shown = scene.head.follow(&first.turn_id.to_string(), None).await.all().await;
-    assert_eq!(kinds(&shown), ["ended"], "what a model reads later is not shown");
+    assert_eq!(kinds(&shown), ["ended"], "what is kept is not shown");
 
     let failed = scene.turn(&thread, "Fail!").await;
     let error = TurnOutcome::Error("The model cannot be reached.".into());
@@ -317,15 +342,15 @@ async fn go_on_with_the_attempt_that_took_over() {
     let thread = scene.head.thread(&json!({})).await;
     let turn = scene.turn(&thread, "Go on.").await;
     let id = turn.turn_id.to_string();
-    scene.worker.report(&report(&turn, 1, 1, vec![text("a")])).await;
-    scene
-        .worker
-        .report(&report(&turn, 1, 3, vec![text("never told")]))
-        .await;
-    scene
-        .worker
-        .report(&report(&turn, 2, 1, vec![text("b"), answer("b")]))
-        .await;
+    scene.worker.tell(&report(&turn, 1, 1, vec![text("a")])).await;
+    scene.worker.tell(&report(&turn, 1, 3, vec![text("never told")])).await;
+    let next = scene.taken_over(&turn).await;
+    assert_eq!(
+        scene.worker.tell(&report(&turn, 1, 4, vec![answer("late")])).await,
+        ReportTaken::Superseded
+    );
+    let last = report(&next, 2, 1, vec![text("b"), answer("b")]);
+    assert_eq!(scene.worker.tell(&last).await, ReportTaken::GoOn);
     let told = scene.head.follow(&id, None).await.all().await;
     let places: Vec<_> = told.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(places, ["1.1", "2.1", "2.2"]);

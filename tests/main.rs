@@ -63,3 +63,4 @@ mod teaching;
 mod texts;
 mod turns;
 mod working;
+mod waiting;

@@ -4,7 +4,7 @@ use contract::{
     AgentToolResult,
     envelope::{DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, ReplyPacket},
     topology::Topology,
-    turn::{CancelTurn, TurnMessage, TurnReport},
+    turn::{CancelTurn, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnMessage, TurnReport},
 };
 use futures_util::StreamExt;
 use lapin::{
@@ -305,11 +305,40 @@ impl Peer {
         self.report_raw(&body).await;
     }
 
+    /// Reports something of a turn, and waits for what becomes of it.
+    pub async fn tell(&self, report: &TurnReport) -> ReportTaken {
+        self.enter(&ToTheBooks::Report(report.clone())).await
+    }
+
+    /// Claims a turn for a run, as a worker does when it is delivered.
+    pub async fn claim(&self, turn: &TurnMessage, run: Uuid, redelivered: bool) -> TurnClaimed {
+        let claim = TurnClaim {
+            turn_id: turn.turn_id,
+            grant: turn.grant.clone(),
+            dispatch: turn.dispatch,
+            run,
+            redelivered,
+        };
+        self.enter(&ToTheBooks::Claim(claim)).await
+    }
+
+    async fn enter<T: DeserializeOwned>(&self, message: &ToTheBooks) -> T {
+        let own = self.own_queue().await;
+        let body = serde_json::to_vec(message).expect("it can be written");
+        self.publish_to_books(&body, BasicProperties::default().with_reply_to(own.as_str().into()))
+            .await;
+        self.take(&own).await
+    }
+
     /// Puts these bytes where reports go.
     pub async fn report_raw(&self, body: &[u8]) {
+        self.publish_to_books(body, BasicProperties::default()).await;
+    }
+
+    async fn publish_to_books(&self, body: &[u8], properties: BasicProperties) {
         let queue = self.names.reports_queue.as_str();
         let options = BasicPublishOptions::default();
-        let properties = BasicProperties::default().with_delivery_mode(2);
+        let properties = properties.with_delivery_mode(2);
         let sent = self
             .channel
             .basic_publish("".into(), queue.into(), options, body, properties);
@@ -321,15 +350,7 @@ impl Peer {
 
     /// A queue of what workers are told to stop from now on.
     pub async fn cancels(&self) -> String {
-        let options = QueueDeclareOptions {
-            exclusive: true,
-            ..QueueDeclareOptions::default()
-        };
-        let queue = self
-            .channel
-            .queue_declare("".into(), options, FieldTable::default())
-            .await;
-        let queue = queue.expect("a queue is made").name().to_string();
+        let queue = self.own_queue().await;
         let exchange = self.names.cancel_exchange.as_str();
         let options = QueueBindOptions::default();
         let bound = self.channel.queue_bind(
@@ -341,6 +362,18 @@ impl Peer {
         );
         bound.await.expect("it is bound");
         queue
+    }
+
+    async fn own_queue(&self) -> String {
+        let options = QueueDeclareOptions {
+            exclusive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = self
+            .channel
+            .queue_declare("".into(), options, FieldTable::default())
+            .await;
+        queue.expect("a queue is made").name().to_string()
     }
 
     /// The next turn that workers are told to stop.

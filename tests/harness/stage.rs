@@ -196,6 +196,18 @@ impl Stage {
             .expect("the query runs")
     }
 
+    /// Waits until a query counts this much.
+    pub async fn until(&self, query: &'static str, wanted: i64) {
+        let counted = async {
+            while self.count(query).await != wanted {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), counted)
+            .await
+            .unwrap_or_else(|_| panic!("it never comes to {wanted}: {query}"));
+    }
+
     /// Changes the database behind everybody's back.
     pub async fn arrange(&self, statement: &str) {
         let statement = AssertSqlSafe(statement.to_owned());

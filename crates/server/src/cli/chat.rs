@@ -60,7 +60,7 @@ pub(super) async fn chat(auth: &AuthConfig, person: Person, url: &str) -> anyhow
             (false, _) => {}
         }
         answered = match door.post(&turns, &json!({"message": message})).await {
-            Ok(turn) => follow(&door, text(&turn, "id")).await?,
+            Ok(turn) => follow(&door, text(&turn, "id"), &mut input).await?,
             Err(error) => {
                 super::print(&format!("{error:#}"))?;
                 false
@@ -70,8 +70,11 @@ pub(super) async fn chat(auth: &AuthConfig, person: Person, url: &str) -> anyhow
     Ok(if answered { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Shows a turn's events until its end. Answers whether it was answered.
-async fn follow(door: &Door, turn: &str) -> anyhow::Result<bool> {
+/// What is said at the terminal.
+type Input = BufReader<tokio::io::Stdin>;
+
+/// Shows a turn's events until its end, and passes on what it waits for. Answers whether it was answered.
+async fn follow(door: &Door, turn: &str, input: &mut Input) -> anyhow::Result<bool> {
     let events = format!("/v1/turns/{turn}/events");
     let mut last = None;
     let mut tries = 0;
@@ -98,8 +101,15 @@ async fn follow(door: &Door, turn: &str) -> anyhow::Result<bool> {
             tries = 0;
             last = Some(event.id);
             let event: Value = serde_json::from_str(&event.data).context("an event cannot be read")?;
-            if let Some(answered) = shown.show(&event)? {
-                return Ok(answered);
+            match shown.show(&event)? {
+                After::Event => {}
+                After::End(answered) => return Ok(answered),
+                After::Waiting => {
+                    if !settle(door, turn, &mut shown, input).await? {
+                        super::print("It goes on when that is settled.")?;
+                        return Ok(false);
+                    }
+                }
             }
         }
         tries += 1;
@@ -110,16 +120,66 @@ async fn follow(door: &Door, turn: &str) -> anyhow::Result<bool> {
     }
 }
 
+/// Asks for everything that a turn waits for, and passes it on. False at the end of the input.
+async fn settle(door: &Door, turn: &str, shown: &mut Shown, input: &mut Input) -> anyhow::Result<bool> {
+    for asked in std::mem::take(&mut shown.asked) {
+        loop {
+            let (prompt, path) = match &asked {
+                Asked::Question { .. } => ("? ", format!("/v1/turns/{turn}/answers")),
+                Asked::Approval { id } => ("approve or reject? ", format!("/v1/approvals/{id}/decision")),
+            };
+            show(prompt)?;
+            let mut line = Vec::new();
+            if input
+                .read_until(b'\n', &mut line)
+                .await
+                .context("reading your answer")?
+                == 0
+            {
+                return Ok(false);
+            }
+            let said = String::from_utf8_lossy(&line).trim().to_owned();
+            let body = match &asked {
+                Asked::Question { call } => json!({"toolCallId": call, "answer": said}),
+                Asked::Approval { .. } => json!({"decision": said}),
+            };
+            match door.post(&path, &body).await {
+                Ok(_) => break,
+                Err(error) => super::print(&format!("{error:#}"))?,
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// What a turn waits for.
+enum Asked {
+    Question { call: String },
+    Approval { id: String },
+}
+
+/// What follows from an event.
+#[derive(Debug, PartialEq, Eq)]
+enum After {
+    /// More events.
+    Event,
+    /// Nothing, before somebody has said something.
+    Waiting,
+    /// Nothing; whether the turn was answered.
+    End(bool),
+}
+
 /// What is on the screen.
 #[derive(Default)]
 struct Shown {
     /// Who is in the middle of a line.
     speaking: Option<String>,
+    asked: Vec<Asked>,
 }
 
 impl Shown {
-    /// Shows an event. At the end of the turn, answers whether that was an answer.
-    fn show(&mut self, event: &Value) -> anyhow::Result<Option<bool>> {
+    /// Shows an event.
+    fn show(&mut self, event: &Value) -> anyhow::Result<After> {
         let agent = text(event, "agent");
         match text(event, "type") {
             "text" => {
@@ -139,6 +199,29 @@ impl Shown {
                 let covers = event.get("scopeContext").or(event.get("error")).and_then(Value::as_str);
                 self.line(&format!("  · {agent} {tool}: {how}. {}", covers.unwrap_or_default()))?;
             }
+            "asked" => {
+                let choices = event.get("choices").and_then(Value::as_array);
+                let choices: Vec<&str> = choices.into_iter().flatten().filter_map(Value::as_str).collect();
+                let among = if choices.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", choices.join(" / "))
+                };
+                self.line(&format!("  {agent} asks: {}{among}", text(event, "question")))?;
+                let call = text(event, "toolCallId").to_owned();
+                self.asked.push(Asked::Question { call });
+            }
+            "approval_asked" => {
+                let preview = event.get("preview").unwrap_or(&Value::Null);
+                self.line(&format!("  {agent} would {}: {preview}", text(event, "tool")))?;
+                let id = text(event, "approvalId").to_owned();
+                self.asked.push(Asked::Approval { id });
+            }
+            "waiting" => {
+                self.end_line()?;
+                return Ok(After::Waiting);
+            }
+            "answered" | "decided" => self.asked.clear(),
             "ended" => {
                 self.end_line()?;
                 let outcome = event.get("outcome").unwrap_or(&Value::Null);
@@ -150,11 +233,11 @@ impl Shown {
                         .and_then(Value::as_str);
                     self.line(why.unwrap_or("The turn ended without an answer."))?;
                 }
-                return Ok(Some(answered));
+                return Ok(After::End(answered));
             }
             _ => {}
         }
-        Ok(None)
+        Ok(After::Event)
     }
 
     fn line(&mut self, line: &str) -> anyhow::Result<()> {
@@ -239,12 +322,12 @@ mod tests {
     fn only_an_answer_is_one() {
         let ended = |outcome: Value| json!({"type": "ended", "outcome": outcome});
         let mut shown = Shown::default();
-        assert_eq!(shown.show(&json!({"type": "started"})).unwrap(), None);
-        assert_eq!(shown.show(&ended(json!({"answer": "Yes."}))).unwrap(), Some(true));
-        assert_eq!(shown.show(&ended(json!({"error": "No."}))).unwrap(), Some(false));
+        assert_eq!(shown.show(&json!({"type": "started"})).unwrap(), After::Event);
+        assert_eq!(shown.show(&ended(json!({"answer": "Yes."}))).unwrap(), After::End(true));
+        assert_eq!(shown.show(&ended(json!({"error": "No."}))).unwrap(), After::End(false));
         assert_eq!(
             shown.show(&ended(json!({"cancelled": "Stopped."}))).unwrap(),
-            Some(false)
+            After::End(false)
         );
     }
 }
