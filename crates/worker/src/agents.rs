@@ -15,6 +15,12 @@ use std::sync::Arc;
 
 /// How the supervisor hands over work; only told where somebody is there to do it.
 const DELEGATION: &str = include_str!("agents/rover/playbooks/delegation.md");
+/// How an agent asks the person; only told where the turn can wait for the answer.
+const ASKING: &str = include_str!("agents/asking.md");
+/// What a specialist does about what is missing, where it can ask the person.
+const CAN_ASK: &str = "When something is missing that only the person knows, ask them with `ask_user`.";
+/// The same, where it cannot.
+const CANNOT_ASK: &str = "You cannot ask the person: when something is missing, say what it is, and stop.";
 
 /// The most permissions that the prompt names; the rest is counted. More would push the work out of the model's sight.
 const MAX_PERMISSIONS_SHOWN: usize = 40;
@@ -105,21 +111,37 @@ pub fn select_subagents(context: &AgentRuntimeContext, caller: &Arc<dyn AgentToo
         .collect()
 }
 
-/// What an agent is told before anything else: its persona, the person, the place, the clock, its playbooks, to whom it
-/// can hand work, and how many messages of the thread it is not shown.
+/// Whether the person can be asked something in the middle of the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// The turn can wait for the answer.
+    Possible,
+    /// It cannot.
+    Impossible,
+}
+
+/// What an agent is told that is of this turn alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Briefing<'a> {
+    /// To whom it can hand work.
+    pub specialists: &'a [ToolRole],
+    /// How many messages of the thread it is not shown.
+    pub messages_left_out: u32,
+    /// Whether it can ask the person.
+    pub asking: Asking,
+}
+
+/// What an agent is told before anything else: its persona, the person, the place, the clock, its playbooks, whether it
+/// can ask the person, to whom it can hand work, and how many messages of the thread it is not shown.
 #[must_use]
-pub fn system_prompt(
-    persona: Persona,
-    context: &AgentRuntimeContext,
-    specialists: &[ToolRole],
-    messages_left_out: u32,
-) -> String {
-    let delegation = (!specialists.is_empty()).then_some(DELEGATION);
+pub fn system_prompt(persona: Persona, context: &AgentRuntimeContext, briefing: Briefing<'_>) -> String {
+    let asking = (briefing.asking == Asking::Possible).then_some(ASKING);
+    let delegation = (!briefing.specialists.is_empty()).then_some(DELEGATION);
     let mut parts = vec![persona.text()];
-    parts.extend(persona.playbooks().iter().copied().chain(delegation));
+    parts.extend(persona.playbooks().iter().copied().chain(asking).chain(delegation));
     let template = parts.join("\n");
     // In one pass over the template, so that a name with a placeholder in it is only a name.
-    fill(&template, |place| value_of(place, context, specialists)) + &left_out(messages_left_out)
+    fill(&template, |place| value_of(place, context, briefing)) + &left_out(briefing.messages_left_out)
 }
 
 fn left_out(messages: u32) -> String {
@@ -133,7 +155,7 @@ fn left_out(messages: u32) -> String {
 }
 
 /// What a place in a template stands for.
-fn value_of(place: &str, context: &AgentRuntimeContext, specialists: &[ToolRole]) -> Option<String> {
+fn value_of(place: &str, context: &AgentRuntimeContext, briefing: Briefing<'_>) -> Option<String> {
     let details = &context.user_details;
     let now = context
         .current_time
@@ -155,7 +177,12 @@ fn value_of(place: &str, context: &AgentRuntimeContext, specialists: &[ToolRole]
             .as_ref()
             .map_or_else(|| "not set up".to_owned(), |year| year.name.clone()),
         "permissions" => permissions(context),
-        "specialists" => specialists
+        "missing" => match briefing.asking {
+            Asking::Possible => CAN_ASK.to_owned(),
+            Asking::Impossible => CANNOT_ASK.to_owned(),
+        },
+        "specialists" => briefing
+            .specialists
             .iter()
             .map(|role| format!("- {}: {}", role.persona(), role.description()))
             .collect::<Vec<_>>()
@@ -200,7 +227,12 @@ fn fill(template: &str, value_of: impl Fn(&str) -> Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{caller::InProcessToolCaller, context::tests::runtime, proxy::build_agent_tools, turn::TASK};
+    use crate::{
+        caller::InProcessToolCaller,
+        context::tests::runtime,
+        proxy::build_agent_tools,
+        turn::{ASK_USER, TASK},
+    };
     use contract::{AgentToolResult, agent_map::AGENT_ROLES, context::AgentRunModeName};
     use serde_json::json;
     use std::{collections::BTreeSet, fs, path::Path};
@@ -226,8 +258,16 @@ mod tests {
         std::iter::once(Persona::Supervisor).chain(specialists)
     }
 
+    fn briefing(specialists: &[ToolRole]) -> Briefing<'_> {
+        Briefing {
+            specialists,
+            messages_left_out: 0,
+            asking: Asking::Impossible,
+        }
+    }
+
     fn prompt(persona: Persona, specialists: &[ToolRole]) -> String {
-        system_prompt(persona, &context(), specialists, 0)
+        system_prompt(persona, &context(), briefing(specialists))
     }
 
     #[test]
@@ -261,7 +301,29 @@ mod tests {
     #[test]
     fn what_is_left_out_of_the_thread_is_told() {
         assert!(!prompt(Persona::Supervisor, &[]).contains("older messages"));
-        assert!(system_prompt(Persona::Supervisor, &context(), &[], 7).contains("7 older messages"));
+        let cut = Briefing {
+            messages_left_out: 7,
+            ..briefing(&[])
+        };
+        assert!(system_prompt(Persona::Supervisor, &context(), cut).contains("7 older messages"));
+    }
+
+    #[test]
+    fn asking_is_told_where_the_turn_can_wait() {
+        for persona in personas() {
+            let can = Briefing {
+                asking: Asking::Possible,
+                ..briefing(&[])
+            };
+            let with = system_prompt(persona, &context(), can);
+            let without = prompt(persona, &[]);
+            assert!(with.contains("`ask_user`") && !with.contains("cannot ask"), "{with}");
+            assert!(!without.contains("ask_user"), "{without}");
+            let is_specialist = persona != Persona::Supervisor;
+            assert_eq!(without.contains("You cannot ask the person"), is_specialist);
+        }
+        assert_eq!(tools_in(ASKING), BTreeSet::from([ASK_USER]));
+        assert!(!ASKING.contains('\u{2014}'), "agents must not learn the character");
     }
 
     #[test]

@@ -134,7 +134,7 @@ mod tests {
     fn text(failure: Failure, event: Event) -> String {
         match failure.to_result(event) {
             AgentToolResult::Error { error } => error,
-            AgentToolResult::Data { .. } => unreachable!("a failure is an error"),
+            AgentToolResult::Data { .. } | AgentToolResult::Pending { .. } => unreachable!("a failure is an error"),
         }
     }
 

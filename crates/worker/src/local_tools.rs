@@ -138,7 +138,7 @@ mod tests {
     fn data(result: AgentToolResult) -> (Value, String) {
         match result {
             AgentToolResult::Data { data, scope_context } => (data, scope_context),
-            AgentToolResult::Error { error } => unreachable!("{error}"),
+            other @ (AgentToolResult::Error { .. } | AgentToolResult::Pending { .. }) => unreachable!("{other:?}"),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
 use contract::{
     AgentToolRequest, AgentToolResult, RpcTool, ToolRole, context::AgentRunModeName, tools_for_mode, tools_for_role,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -179,6 +179,23 @@ pub fn build_role_tools(role: ToolRole, caller: &Arc<dyn AgentToolCaller>, mode:
         .collect()
 }
 
+/// What a model reads of a call that waits for a decision while its turn does not: that it is not done yet, and where it
+/// is decided. Any other result stays as it is.
+pub(crate) fn waits_elsewhere(result: AgentToolResult) -> AgentToolResult {
+    let AgentToolResult::Pending { pending, scope_context } = result else {
+        return result;
+    };
+    let how = format!(
+        "Nothing is done yet: this waits for somebody's approval at /v1/approvals/{}/decision. Tell the person so, and do \
+         not call it again.",
+        pending.approval_id
+    );
+    AgentToolResult::Data {
+        data: json!({"pending": pending, "how": how}),
+        scope_context,
+    }
+}
+
 /// The envelope as the model reads it.
 pub(crate) fn envelope_text(result: &AgentToolResult) -> String {
     serde_json::to_string(result).expect("a result is made of JSON values and texts")
@@ -208,7 +225,7 @@ mod tests {
         context::{StreamClosed, tests::runtime},
     };
     use contract::{AgentTool, Event, Placement, ToolDefinition, ToolScope, tool::Write, tools::tool_for_name};
-    use serde_json::{from_str, json};
+    use serde_json::from_str;
     use std::sync::Mutex;
 
     type Seen = Arc<Mutex<Vec<(Event, AgentToolRequest, String)>>>;

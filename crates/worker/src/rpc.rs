@@ -4,11 +4,12 @@
 //! routing key; its reply comes to the same channel by direct reply-to. Every call ends by its deadline with a result:
 //! what cannot be routed, is refused, or meets a blocked broker ends at once, and what was under way when the connection was
 //! lost is sent again under the same key while its time lasts. `link` keeps the connection, `pending` knows who waits for
-//! which reply, `turns` takes turns from their queue, `attend` is one of them, `reports` tells the server what happens in it, and
-//! `cancels` knows which are to be stopped.
+//! which reply, `turns` takes turns from their queue, `attend` is one of them, `books` claims it and `reports` tells the server what
+//! happens in it, and `cancels` knows which are to be stopped.
 
 mod answers;
 mod attend;
+mod books;
 mod cancels;
 mod declare;
 mod link;
@@ -127,6 +128,7 @@ impl AgentToolService {
         let post = turns::Post {
             link: &self.link,
             answers: &self.answers,
+            pending: &self.pending,
             topology: &self.topology,
             concurrency,
         };
@@ -267,7 +269,7 @@ impl Call {
             let published = channel
                 .basic_publish(exchange, event.as_str().into(), options, &body, properties)
                 .await;
-            let sent = confirmed(published, event, &pending).await;
+            let sent = confirmed(published, event.as_str(), &pending).await;
             drop(slot);
             sent
         })
@@ -275,7 +277,7 @@ impl Call {
 }
 
 /// What the broker says to a message.
-async fn confirmed(published: lapin::Result<PublisherConfirm>, event: Event, pending: &Pending) -> Sent {
+async fn confirmed(published: lapin::Result<PublisherConfirm>, what: &str, pending: &Pending) -> Sent {
     let confirmed = match published {
         Ok(confirm) => confirm.await,
         Err(error) => Err(error),
@@ -292,7 +294,7 @@ async fn confirmed(published: lapin::Result<PublisherConfirm>, event: Event, pen
         }
         Ok(Confirmation::Nack(None)) => Sent::Refused,
         Err(error) => {
-            tracing::debug!(%event, %error, "a request was not confirmed");
+            tracing::debug!(what, %error, "a message was not confirmed");
             Sent::Lost
         }
     }

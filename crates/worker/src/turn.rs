@@ -9,16 +9,21 @@ mod cancellation;
 mod chat;
 mod events;
 mod history;
+mod journal;
 mod ledger;
 mod past;
+mod question;
 mod task;
 
 pub use agent::MAX_STEPS;
-pub use cancellation::Cancellation;
+pub use cancellation::{Cancellation, Stop};
 pub use chat::{ChatModel, OnText};
 #[cfg(test)]
 pub(crate) use events::Collected;
 pub use events::{Reporter, Unreported};
+pub use journal::Journal;
+#[cfg(test)]
+pub(crate) use question::ASK_USER;
 #[cfg(test)]
 pub(crate) use task::TASK;
 
@@ -30,7 +35,7 @@ use crate::{
     model::ModelError,
     proxy::{BeltTool, build_agent_tools},
 };
-use agent::Agent;
+use agent::{Agent, Rest};
 use contract::turn::{TurnAnswer, TurnEvent, TurnMessage, TurnOutcome};
 use ledger::Ledger;
 use std::{
@@ -63,6 +68,17 @@ enum TurnError {
     TimeOver,
     #[error("the turn was stopped by somebody")]
     Cancelled,
+    #[error("the school's tokens for the day are used up")]
+    OverBudget,
+}
+
+impl From<Stop> for TurnError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cancelled => Self::Cancelled,
+            Stop::OverBudget => Self::OverBudget,
+        }
+    }
 }
 
 impl TurnError {
@@ -83,6 +99,9 @@ impl TurnError {
             Self::TimeOver => {
                 "There was not enough time to finish this. Please try again, or ask for less at once.".to_owned()
             }
+            Self::OverBudget => "What your school may use of the language model in a day is used up. Please go on \
+                                 tomorrow, or tell whoever runs the system."
+                .to_owned(),
             Self::Cancelled if changed => "This was stopped, as asked.".to_owned(),
             Self::Cancelled => return "This was stopped, as asked, before anything was changed.".to_owned(),
         };
@@ -104,6 +123,7 @@ pub struct TurnRunner {
 struct Turn<'a> {
     runner: &'a TurnRunner,
     message: &'a TurnMessage,
+    journal: Journal,
     reporter: Arc<dyn Reporter>,
     belt: Vec<BeltTool>,
     specialists: Vec<Subagent>,
@@ -121,38 +141,47 @@ impl TurnRunner {
         }
     }
 
-    /// Runs one turn. Ends by its deadline, or soon after it is stopped, and always with an answer. The reporter is
-    /// told what happens meanwhile, and the end as the last thing.
+    /// Runs one turn, on from what was kept of it. Ends by its deadline, or soon after it is stopped: with an answer, or
+    /// with none where a turn that is kept waits for the person. The reporter is told what happens meanwhile, and the end,
+    /// or that it waits, as the last thing.
     pub async fn run(
         &self,
         message: &TurnMessage,
+        journal: Journal,
         reporter: Arc<dyn Reporter>,
         cancellation: Cancellation,
-    ) -> TurnAnswer {
+    ) -> Option<TurnAnswer> {
         let time = clock::left_until(message.deadline_ms)
             .saturating_sub(ANSWER_MARGIN)
             .min(MAX_TURN);
-        let turn = Turn::of(self, message, reporter.clone());
-        let ended = tokio::select! {
+        let turn = Turn::of(self, message, journal, reporter.clone());
+        let rest = tokio::select! {
             biased;
-            () = cancellation.stopped() => Err(TurnError::Cancelled),
-            ended = timeout(time, turn.finish()) => ended.unwrap_or(Err(TurnError::TimeOver)),
+            stop = cancellation.stopped() => Err(stop.into()),
+            rest = timeout(time, turn.finish()) => rest.unwrap_or(Err(TurnError::TimeOver)),
         };
-        let outcome = turn.outcome(ended);
+        let outcome = match rest {
+            Ok(Rest::Waits) => {
+                reporter.event(TurnEvent::Waiting {});
+                return None;
+            }
+            Ok(Rest::Said(text)) => TurnOutcome::Answer(text),
+            Err(error) => turn.failed(&error),
+        };
         let tool_calls = turn.ledger().take_records();
         reporter.event(TurnEvent::Ended {
             outcome: outcome.clone(),
         });
-        TurnAnswer {
+        Some(TurnAnswer {
             turn_id: message.turn_id,
             outcome,
             tool_calls,
-        }
+        })
     }
 }
 
 impl<'a> Turn<'a> {
-    fn of(runner: &'a TurnRunner, message: &'a TurnMessage, reporter: Arc<dyn Reporter>) -> Self {
+    fn of(runner: &'a TurnRunner, message: &'a TurnMessage, journal: Journal, reporter: Arc<dyn Reporter>) -> Self {
         let context = serde_json::to_value(&message.context).expect("a context is made of texts, numbers and ids");
         let ticket = TurnTicket {
             turn_id: message.turn_id,
@@ -172,21 +201,18 @@ impl<'a> Turn<'a> {
             belt: build_agent_tools(&runner.caller, message.context.run_mode.name()),
             specialists: select_subagents(&message.context, &runner.caller),
             runtime,
-            ledger: Mutex::default(),
+            ledger: Mutex::new(Ledger::after(&journal)),
+            journal,
         }
     }
 
-    async fn finish(&self) -> Result<String, TurnError> {
+    async fn finish(&self) -> Result<Rest, TurnError> {
         self.report(TurnEvent::Started {});
         let mut supervisor = Agent::supervisor(self);
         supervisor.finish(&self.message.history, &self.message.message).await
     }
 
-    fn outcome(&self, ended: Result<String, TurnError>) -> TurnOutcome {
-        let error = match ended {
-            Ok(text) => return TurnOutcome::Answer(text),
-            Err(error) => error,
-        };
+    fn failed(&self, error: &TurnError) -> TurnOutcome {
         tracing::warn!(turn = %self.message.turn_id, %error, "a turn without an answer");
         let text = error.text(self.ledger().has_changed(""));
         if matches!(error, TurnError::Cancelled) {

@@ -1,29 +1,33 @@
 //! One delivery of a turn, from its body to its acknowledgement.
 //!
-//! Of a turn that is reported, the end is with the broker before the turn is acknowledged: a turn whose end nobody
-//! knows is delivered again, and then told as interrupted under its new attempt.
+//! A turn that is kept is claimed first, and goes on from what was kept of it. Its end, or that it waits, is in the books
+//! before the turn is acknowledged: a turn of which neither is known is delivered again, and goes on.
 
 use super::{
     answers::Answers,
+    books::Books,
     cancels::Cancels,
     link::within,
     outbox::Outbox,
     outgoing::Outgoing,
     properties,
     redaction::without_grant,
-    reports::{Reports, attempt},
+    reports::{Reported, Reports},
 };
-use crate::turn::{Cancellation, Reporter, TurnRunner, Unreported};
+use crate::{
+    clock,
+    turn::{Cancellation, Journal, Reporter, TurnRunner, Unreported},
+};
 use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::MAX_PACKET_BYTES,
     topology::Topology,
-    turn::{INTERRUPTED_TEXT, TurnAnswer, TurnEvent, TurnMessage, TurnOutcome},
+    turn::{INTERRUPTED_TEXT, TurnAnswer, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnOutcome},
 };
 use futures_util::FutureExt as _;
 use lapin::{BasicProperties, message::Delivery, options::BasicAckOptions};
 use serde_json::Value;
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use uuid::Uuid;
 
 /// What a person reads when their message could not be read here.
@@ -31,6 +35,9 @@ const UNREADABLE_TEXT: &str = "Your message could not be processed. Please tell 
 /// What a person reads after a fault of ours.
 const FAULT_TEXT: &str = "Something went wrong while working on your message. Some of what you asked for may have been done; \
                           please check before you repeat it.";
+
+/// How long a turn is claimed whose time is already over: whoever waits for it is told so.
+const LATE_CLAIM_LIMIT: Duration = Duration::from_secs(10);
 
 /// What became of one delivery.
 pub(super) enum Attended {
@@ -49,6 +56,7 @@ pub(super) struct Attendant {
     pub(super) runner: Arc<TurnRunner>,
     pub(super) cancels: Arc<Cancels>,
     pub(super) outgoing: Outgoing,
+    pub(super) books: Books,
     pub(super) answers: Arc<Answers>,
     pub(super) topology: Arc<Topology>,
 }
@@ -59,7 +67,9 @@ impl Attendant {
         let Ok(answer) = self.answer(&delivery).await else {
             return Attended::Undelivered;
         };
-        self.reply(&delivery.properties, &answer).await;
+        if let Some(answer) = answer {
+            self.reply(&delivery.properties, &answer).await;
+        }
         let acknowledged = delivery.acker.ack(BasicAckOptions::default());
         match within("take the acknowledgement", acknowledged).await {
             Ok(true) => Attended::Done,
@@ -71,19 +81,22 @@ impl Attendant {
         }
     }
 
-    async fn answer(&self, delivery: &Delivery) -> Result<TurnAnswer, NotTaken> {
+    /// What whoever waits directly is answered, if anything.
+    async fn answer(&self, delivery: &Delivery) -> Result<Option<TurnAnswer>, NotTaken> {
         match plan(delivery) {
+            Plan::Claim(message) => {
+                self.claim(&message, delivery.redelivered).await;
+                Ok(None)
+            }
             Plan::Run(message) => {
                 tracing::info!(turn = %message.turn_id, "a turn begins");
-                self.run(&message, delivery).await
+                let (_place, cancellation) = self.cancels.begin(message.turn_id);
+                let journal = Journal::default();
+                Ok(self.finish(&message, journal, Arc::new(Unreported), cancellation).await)
             }
             Plan::Interrupted(message) => {
                 tracing::warn!(turn = %message.turn_id, "a turn was interrupted, and is not run again");
-                let answer = failed(message.turn_id, INTERRUPTED_TEXT);
-                if message.reported && !self.reports(&message, delivery).send_end(answer.outcome.clone()).await {
-                    return Err(NotTaken);
-                }
-                Ok(answer)
+                Ok(Some(failed(message.turn_id, INTERRUPTED_TEXT)))
             }
             Plan::Bury(malformed) => {
                 tracing::error!(reason = malformed.reason, "a turn that cannot be read");
@@ -92,48 +105,65 @@ impl Attendant {
                 if !self.outgoing.publish(queue, &body, properties).await {
                     return Err(NotTaken);
                 }
-                Ok(failed(malformed.turn_id, UNREADABLE_TEXT))
+                Ok(Some(failed(malformed.turn_id, UNREADABLE_TEXT)))
             }
         }
     }
 
-    /// Runs a turn, and reports meanwhile where that is asked for. Without its reports a turn is given up: nobody would
-    /// learn of its end.
-    async fn run(&self, message: &TurnMessage, delivery: &Delivery) -> Result<TurnAnswer, NotTaken> {
-        let (_place, cancellation) = self.cancels.begin(message.turn_id);
-        if !message.reported {
-            return Ok(self.finish(message, Arc::new(Unreported), cancellation).await);
-        }
-        let outbox = Arc::new(Outbox::default());
-        let running = async { Ok(self.finish(message, outbox.clone(), cancellation).await) };
-        let reporting = async {
-            let all_taken = self.reports(message, delivery).send_all(&outbox).await;
-            all_taken.then_some(()).ok_or(NotTaken)
+    /// Claims a turn that is kept, and runs it on if it is granted. Whatever comes of it, this delivery is done with then:
+    /// a turn whose end cannot be told in its time is ended by the server.
+    async fn claim(&self, message: &TurnMessage, redelivered: bool) {
+        let turn = message.turn_id;
+        let (place, cancellation) = self.cancels.begin(turn);
+        let claim = TurnClaim {
+            turn_id: turn,
+            grant: message.grant.clone(),
+            dispatch: message.dispatch,
+            run: Uuid::new_v4(),
+            redelivered,
         };
-        let (answer, ()) = tokio::try_join!(running, reporting)?;
-        Ok(answer)
+        let until_ms = message.deadline_ms.max(clock::deadline_in(LATE_CLAIM_LIMIT));
+        let (attempt, journal) = match self.books.claim(claim, until_ms).await {
+            Some(TurnClaimed::Granted { attempt, journal }) => (attempt, journal),
+            Some(TurnClaimed::Refused {}) => return tracing::info!(%turn, "a turn that is not to be run here"),
+            None => return tracing::warn!(%turn, "a turn could not be claimed in its time"),
+        };
+        tracing::info!(%turn, attempt, kept = journal.len(), "a turn begins or goes on");
+        let outbox = Arc::new(Outbox::default());
+        let running = async {
+            let journal = Journal::of(journal);
+            self.finish(message, journal, outbox.clone(), cancellation).await;
+            // The reports go on to the last one.
+            pending().await
+        };
+        let reports = Reports::of(message, attempt, self.books.clone());
+        let reported = tokio::select! {
+            reported = reports.send_all(&outbox, &place) => reported,
+            never = running => never,
+        };
+        match reported {
+            Reported::Taken => {}
+            Reported::Superseded => tracing::info!(%turn, attempt, "a turn is no longer this run's"),
+            Reported::NotTaken => tracing::warn!(%turn, attempt, "a turn's reports were not taken in their time"),
+        }
     }
 
     /// Runs a turn to its end, even if that is a panic.
     async fn finish(
         &self,
         message: &TurnMessage,
+        journal: Journal,
         reporter: Arc<dyn Reporter>,
         cancellation: Cancellation,
-    ) -> TurnAnswer {
-        let run = self.runner.run(message, reporter.clone(), cancellation);
+    ) -> Option<TurnAnswer> {
+        let run = self.runner.run(message, journal, reporter.clone(), cancellation);
         AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
             tracing::error!(turn = %message.turn_id, "a turn panicked");
             let answer = failed(message.turn_id, FAULT_TEXT);
             let outcome = answer.outcome.clone();
             reporter.event(TurnEvent::Ended { outcome });
-            answer
+            Some(answer)
         })
-    }
-
-    fn reports(&self, message: &TurnMessage, delivery: &Delivery) -> Reports {
-        let queue = self.topology.reports_queue.as_str().into();
-        Reports::of(message, attempt(delivery), self.outgoing.clone(), queue)
     }
 
     /// Sends the answer to whoever asked for one.
@@ -147,6 +177,8 @@ impl Attendant {
 
 /// What is to be done about a delivery.
 enum Plan {
+    /// It is kept.
+    Claim(Box<TurnMessage>),
     Run(Box<TurnMessage>),
     /// It was begun before; only answered.
     Interrupted(Box<TurnMessage>),
@@ -168,6 +200,7 @@ fn plan(delivery: &Delivery) -> Plan {
         });
     }
     match read(&delivery.data) {
+        Ok(message) if message.is_kept() => Plan::Claim(Box::new(message)),
         Ok(message) if delivery.redelivered => Plan::Interrupted(Box::new(message)),
         Ok(message) => Plan::Run(Box::new(message)),
         Err(malformed) => Plan::Bury(malformed),
@@ -216,6 +249,16 @@ mod tests {
     fn turn(id: Uuid) -> Value {
         let context = runtime(&json!({"mode": "school"})).context;
         json!({"turnId": id, "grant": "live", "context": context.as_ref(), "message": "Hi", "deadlineMs": 1})
+    }
+
+    #[test]
+    fn a_turn_that_is_kept_goes_on() {
+        let mut kept = turn(Uuid::from_u128(7));
+        kept["dispatch"] = json!(2);
+        for redelivered in [false, true] {
+            let plan = plan(&delivery(redelivered, &kept));
+            assert!(matches!(plan, Plan::Claim(message) if message.dispatch == 2));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! It can come before the turn does: a turn waits in its queue, and is then delivered to any worker. So what is said of
 //! a turn that is not here is remembered for a while.
 
-use crate::turn::Cancellation;
+use crate::turn::{Cancellation, Stop};
 use contract::turn::CancelTurn;
 use std::{
     collections::{HashMap, VecDeque},
@@ -25,7 +25,7 @@ pub(super) struct Cancels(Mutex<State>);
 #[derive(Default)]
 struct State {
     /// By a number of each delivery: a turn that was published twice can be here twice.
-    under_way: HashMap<u64, (Uuid, watch::Sender<bool>)>,
+    under_way: HashMap<u64, (Uuid, watch::Sender<Option<Stop>>)>,
     next: u64,
     remembered: VecDeque<(Uuid, Instant)>,
 }
@@ -34,6 +34,24 @@ struct State {
 pub(super) struct UnderWay {
     cancels: Arc<Cancels>,
     number: u64,
+}
+
+impl UnderWay {
+    /// Stops this delivery of the turn, and no other.
+    pub(super) fn stop(&self, reason: Stop) {
+        if let Some((_, sender)) = self.cancels.lock().under_way.get(&self.number) {
+            stop(sender, reason);
+        }
+    }
+}
+
+/// The first reason holds.
+fn stop(sender: &watch::Sender<Option<Stop>>, reason: Stop) {
+    sender.send_if_modified(|stopped| {
+        let is_first = stopped.is_none();
+        stopped.get_or_insert(reason);
+        is_first
+    });
 }
 
 impl Drop for UnderWay {
@@ -46,7 +64,7 @@ impl Cancels {
     /// Takes a turn up. One that was stopped before it came is told at once.
     pub(super) fn begin(self: &Arc<Self>, turn_id: Uuid) -> (UnderWay, Cancellation) {
         let mut state = self.lock();
-        let stopped = state.is_remembered(turn_id, Instant::now());
+        let stopped = state.is_remembered(turn_id, Instant::now()).then_some(Stop::Cancelled);
         let (sender, receiver) = watch::channel(stopped);
         let number = state.next;
         state.next += 1;
@@ -73,7 +91,7 @@ impl Cancels {
         state.remember(turn_id, now);
         for (_, sender) in state.under_way.values().filter(|(id, _)| *id == turn_id) {
             tracing::info!(turn = %turn_id, "a turn is stopped");
-            sender.send_replace(true);
+            stop(sender, Stop::Cancelled);
         }
     }
 
@@ -128,6 +146,23 @@ mod tests {
         cancels.take(&body(here));
         cancels.take(b"{");
         assert!(is_stopped(first) && is_stopped(second) && !is_stopped(other));
+    }
+
+    #[tokio::test]
+    async fn one_delivery_can_be_stopped_for_a_reason_of_its_own() {
+        let cancels = Arc::new(Cancels::default());
+        let id = Uuid::from_u128(1);
+        let (place, first) = cancels.begin(id);
+        let (_again, second) = cancels.begin(id);
+        place.stop(Stop::OverBudget);
+        cancels.take(&body(Uuid::from_u128(2)));
+        place.stop(Stop::Cancelled);
+        assert_eq!(
+            first.stopped().now_or_never(),
+            Some(Stop::OverBudget),
+            "the first reason holds"
+        );
+        assert!(!is_stopped(second));
     }
 
     #[tokio::test]

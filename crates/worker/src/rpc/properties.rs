@@ -51,9 +51,11 @@ pub(super) fn of_answer(correlation: Option<ShortString>) -> BasicProperties {
     }
 }
 
-/// Those of a report of what happens in a turn.
-pub(super) fn of_report() -> BasicProperties {
+/// Those of what is sent to the books of turns.
+pub(super) fn to_the_books(correlation: &str) -> BasicProperties {
     BasicProperties::default()
+        .with_reply_to(DIRECT_REPLY_TO.into())
+        .with_correlation_id(correlation.into())
         .with_content_type(JSON.into())
         .with_delivery_mode(PERSISTENT)
 }

@@ -1,43 +1,58 @@
-//! Reports what happens in a turn to the server, in order, each report confirmed before the next is sent.
+//! Reports what happens in a turn to the server's books, in order, each report taken before the next is sent.
 
-use super::{outbox::Outbox, outgoing::Outgoing, properties};
-use crate::turn::Reporter as _;
-use contract::turn::{TurnEvent, TurnMessage, TurnOutcome, TurnReport};
-use lapin::message::Delivery;
-use std::{sync::Arc, time::Duration};
+use super::{books::Books, cancels::UnderWay, outbox::Outbox};
+use crate::{clock, turn::Stop};
+use contract::turn::{ReportTaken, TurnEvent, TurnMessage, TurnReport};
+use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-/// The broker's count of earlier deliveries of a message.
-const DELIVERY_COUNT_HEADER: &str = "x-delivery-count";
 /// The least time between reports that hold text only: what a model writes meanwhile goes into one.
 const TEXT_PACE: Duration = Duration::from_millis(40);
+/// How long after a turn's deadline its reports are still sent. A server that comes back later ends the turn by itself.
+const GRACE: Duration = Duration::from_mins(1);
 
-/// The reports of one delivery of a turn.
+/// The reports of one run of a turn.
 pub(super) struct Reports {
-    outgoing: Outgoing,
-    queue: Arc<str>,
+    books: Books,
     turn_id: Uuid,
     grant: String,
     attempt: u32,
     /// The place of the next event.
     next: u32,
+    until_ms: i64,
+}
+
+/// What came of the reports of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reported {
+    /// All were taken, the last one as well.
+    Taken,
+    /// The turn is no longer this run's.
+    Superseded,
+    /// They were not taken in their time.
+    NotTaken,
 }
 
 impl Reports {
-    pub(super) fn of(message: &TurnMessage, attempt: u32, outgoing: Outgoing, queue: Arc<str>) -> Self {
+    pub(super) fn of(message: &TurnMessage, attempt: u32, books: Books) -> Self {
+        let grace_ms = i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX);
         Self {
-            outgoing,
-            queue,
+            books,
             turn_id: message.turn_id,
             grant: message.grant.clone(),
             attempt,
             next: 1,
+            until_ms: message
+                .deadline_ms
+                .saturating_add(grace_ms)
+                .max(clock::deadline_in(GRACE)),
         }
     }
 
-    /// Sends what comes into the outbox, until the end of the turn is sent. False when the broker does not take it.
-    pub(super) async fn send_all(mut self, outbox: &Outbox) -> bool {
+    /// Sends what comes into the outbox, until the run's end is taken. Passes on what the server says about it: the run is
+    /// stopped before it learns that what it told was taken.
+    pub(super) async fn send_all(mut self, outbox: &Outbox, run: &UnderWay) -> Reported {
         let mut paced = Instant::now();
         loop {
             outbox.filled().await;
@@ -45,80 +60,33 @@ impl Reports {
                 () = sleep_until(paced) => {}
                 () = outbox.urgent() => {}
             }
-            let events = outbox.take();
-            let is_end = matches!(events.last(), Some(TurnEvent::Ended { .. }));
-            if !self.send(events).await {
-                return false;
+            let batch = outbox.take();
+            let is_end = matches!(
+                batch.events.last(),
+                Some(TurnEvent::Ended { .. } | TurnEvent::Waiting {})
+            );
+            let report = TurnReport {
+                turn_id: self.turn_id,
+                grant: self.grant.clone(),
+                attempt: self.attempt,
+                first: self.next,
+                events: batch.events,
+                journal: batch.journal,
+            };
+            let events = u32::try_from(report.events.len()).unwrap_or(u32::MAX);
+            match self.books.report(report, self.until_ms).await {
+                Some(ReportTaken::GoOn) => {}
+                Some(ReportTaken::Cancelled) => run.stop(Stop::Cancelled),
+                Some(ReportTaken::OverBudget) => run.stop(Stop::OverBudget),
+                Some(ReportTaken::Superseded) => return Reported::Superseded,
+                None => return Reported::NotTaken,
             }
+            self.next = self.next.saturating_add(events);
+            outbox.was_taken(batch.items);
             if is_end {
-                return true;
+                return Reported::Taken;
             }
             paced = Instant::now() + TEXT_PACE;
         }
-    }
-
-    /// Reports nothing but an end.
-    pub(super) async fn send_end(self, outcome: TurnOutcome) -> bool {
-        let outbox = Outbox::default();
-        outbox.event(TurnEvent::Ended { outcome });
-        self.send_all(&outbox).await
-    }
-
-    async fn send(&mut self, events: Vec<TurnEvent>) -> bool {
-        let first = self.next;
-        self.next = first.saturating_add(u32::try_from(events.len()).unwrap_or(u32::MAX));
-        let report = TurnReport {
-            turn_id: self.turn_id,
-            grant: self.grant.clone(),
-            attempt: self.attempt,
-            first,
-            events,
-        };
-        let body = serde_json::to_vec(&report).expect("a report is made of JSON values, texts and ids");
-        self.outgoing.publish(&self.queue, &body, properties::of_report()).await
-    }
-}
-
-/// Which delivery of its message this is, from 1. A broker that does not count says at least that it is not the first.
-pub(super) fn attempt(delivery: &Delivery) -> u32 {
-    let headers = delivery.properties.headers().as_ref();
-    let count = headers.and_then(|headers| headers.inner().get(DELIVERY_COUNT_HEADER));
-    let counted = count.and_then(|count| {
-        let number = count.as_long_long_int().or_else(|| count.as_long_int().map(i64::from));
-        number.and_then(|number| u32::try_from(number).ok())
-    });
-    counted
-        .unwrap_or_else(|| u32::from(delivery.redelivered))
-        .saturating_add(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lapin::{
-        BasicProperties,
-        types::{AMQPValue, FieldTable},
-    };
-
-    #[test]
-    fn an_attempt_is_the_brokers_count_and_one_more() {
-        let of = |redelivered, count: Option<AMQPValue>| {
-            let mut delivery = Delivery::mock(1, "".into(), "agent.turns".into(), redelivered, Vec::new());
-            let mut headers = FieldTable::default();
-            if let Some(count) = count {
-                headers.insert(DELIVERY_COUNT_HEADER.into(), count);
-            }
-            delivery.properties = BasicProperties::default().with_headers(headers);
-            attempt(&delivery)
-        };
-        assert_eq!(of(false, None), 1);
-        assert_eq!(of(true, None), 2);
-        assert_eq!(of(true, Some(AMQPValue::LongLongInt(2))), 3);
-        assert_eq!(of(true, Some(AMQPValue::LongInt(1))), 2);
-        assert_eq!(
-            of(true, Some(AMQPValue::LongLongInt(-1))),
-            2,
-            "what cannot be counts as nothing"
-        );
     }
 }

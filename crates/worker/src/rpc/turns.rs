@@ -1,18 +1,21 @@
 //! Takes turns from their queue, has them run, answers and acknowledges them; `attend` is one of them.
 //!
-//! A turn is acknowledged after its answer was handed to the broker. If the connection goes first, the turns under way
-//! are dropped here and delivered again, to this worker or another; the broker counts how often. Such a turn is not run
-//! again but answered: nothing is kept of how far it came, the model would make its calls under new ids, and what was
-//! written could be written twice. What cannot be read is answered with an error where there is a reply address, and is
+//! A turn is acknowledged after its end is in the server's books, or its answer was handed to the broker. If the
+//! connection goes first, the turns under way are dropped here and delivered again, to this worker or another; the broker
+//! counts how often. A turn that is kept goes on then where it stopped. Another is not run again but answered: nothing is
+//! kept of how far it came, the model would make its calls under new ids, and what was written could be written twice. What
+//! cannot be read is answered with an error where there is a reply address, and is
 //! always copied to the dead turns with the reason, without its grant.
 
 use super::{
     answers::Answers,
     attend::{Attendant, Attended},
+    books::Books,
     cancels::Cancels,
     declare,
     link::{Link, LinkError, Session, within},
     outgoing::Outgoing,
+    pending::Pending,
 };
 use crate::{tasks::backoff, turn::TurnRunner};
 use contract::topology::Topology;
@@ -32,7 +35,7 @@ use tokio::{
 };
 
 /// How long turns under way may take to end after the worker was told to stop. Those that do not are delivered again
-/// elsewhere, and answered as interrupted.
+/// elsewhere, and go on there; those that are not kept are answered as interrupted.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// The wait before turns are taken again on a connection that could not be used, doubled for each further time.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -41,6 +44,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// Where turns are taken and answered, on one connection.
 struct Desk {
+    books: Books,
     turns: Tray,
     /// Words to stop a turn.
     cancels: Tray,
@@ -70,6 +74,7 @@ impl Desk {
 pub(super) struct Post<'a> {
     pub(super) link: &'a Link,
     pub(super) answers: &'a Arc<Answers>,
+    pub(super) pending: &'a Arc<Pending>,
     pub(super) topology: &'a Arc<Topology>,
     pub(super) concurrency: u16,
 }
@@ -88,7 +93,7 @@ pub(super) async fn take_turns(
     let mut failures = 0;
     loop {
         let opened = tokio::select! {
-            opened = async { open(&*post.link.session_after(None).await, post).await } => opened,
+            opened = async { open(post.link.session_after(None).await, post).await } => opened,
             () = &mut shutdown => return,
         };
         match opened {
@@ -102,6 +107,7 @@ pub(super) async fn take_turns(
                     runner: runner.clone(),
                     cancels: cancels.clone(),
                     outgoing: desk.outgoing.clone(),
+                    books: desk.books.clone(),
                     answers: post.answers.clone(),
                     topology: post.topology.clone(),
                 };
@@ -118,7 +124,12 @@ pub(super) async fn take_turns(
     }
 }
 
-async fn open(session: &Session, post: Post<'_>) -> Result<Desk, LinkError> {
+async fn open(session: Arc<Session>, post: Post<'_>) -> Result<Desk, LinkError> {
+    let books = Books {
+        session: session.clone(),
+        pending: post.pending.clone(),
+        queue: post.topology.reports_queue.as_str().into(),
+    };
     let connection = session.connection();
     declare::turn_queues(connection, post.topology).await?;
     declare::report_queues(connection, post.topology).await?;
@@ -136,6 +147,7 @@ async fn open(session: &Session, post: Post<'_>) -> Result<Desk, LinkError> {
             .basic_consume(queue.into(), "".into(), options, FieldTable::default())
             .await?;
         Ok(Desk {
+            books,
             turns: Tray {
                 channel: turns,
                 consumer,
@@ -234,7 +246,7 @@ async fn drain(desk: &Desk, mut at_work: JoinSet<Attended>) {
     if timeout(DRAIN_LIMIT, all_done).await.is_err() {
         tracing::warn!(
             left = at_work.len(),
-            "stopping with turns under way; they are answered as interrupted"
+            "stopping with turns under way; they are delivered again elsewhere"
         );
     }
 }

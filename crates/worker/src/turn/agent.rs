@@ -1,20 +1,24 @@
 //! The loop of one agent: ask the model, run the calls that it makes, give it the results, ask again, to a bound of
 //! steps.
 //!
+//! An answer that was kept is not asked for again, and a call whose result was kept is not run again, so that a run goes
+//! through what was done before it and then on. An answer is kept before any of its calls is run.
+//!
 //! The supervisor and the specialists run the same loop, each with a conversation and a belt of its own. A specialist
 //! runs inside one call of the supervisor, and what it says last is that call's result.
 
 use super::{
     Turn, TurnError,
-    events::keeping,
     history::{CallIds, History, size_of},
+    journal::{Answer, CallResult},
+    question::{self, ASK_USER, Question},
     task::{self, TASK, Task},
 };
 use crate::{
-    agents::{Persona, Subagent, system_prompt},
+    agents::{Asking, Briefing, Persona, Subagent, system_prompt},
     context::{Runtime, StreamWriter},
-    model::{Completion, ToolCall},
-    proxy::{BeltTool, envelope_text},
+    model::ToolCall,
+    proxy::{BeltTool, envelope_text, waits_elsewhere},
 };
 use contract::{
     AgentToolResult,
@@ -26,7 +30,7 @@ use std::sync::Arc;
 
 /// How often the model is asked by one agent for one task. A task of a school takes two to five; the rest is a model
 /// going in circles.
-pub const MAX_STEPS: usize = 8;
+pub const MAX_STEPS: u32 = 8;
 /// How many calls of one step are run. More at once is a model out of control.
 const MAX_CALLS_PER_STEP: usize = 16;
 /// The most of an unknown tool's name that is repeated.
@@ -35,6 +39,15 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The most that a success shows for itself: it is made of the arguments, which can be anything.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
+
+/// How an agent's work comes to rest.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It said its last word.
+    Said(String),
+    /// It can do nothing more before the person has answered or decided.
+    Waits,
+}
 
 /// One agent at work.
 pub(super) struct Agent<'t> {
@@ -61,7 +74,10 @@ struct Begun<'a> {
 enum Plan<'a> {
     Run(&'a BeltTool),
     Delegate(&'a Subagent, Task),
+    Ask(Question),
     Refuse(AgentToolResult),
+    /// Nothing: what came of it was kept.
+    Known(CallResult),
 }
 
 impl<'t> Agent<'t> {
@@ -86,34 +102,71 @@ impl<'t> Agent<'t> {
         }
     }
 
-    /// What comes of a message: the text of the last answer.
-    pub(super) async fn finish(&mut self, thread: &ThreadHistory, message: &str) -> Result<String, TurnError> {
+    /// What comes of a message.
+    pub(super) async fn finish(&mut self, thread: &ThreadHistory, message: &str) -> Result<Rest, TurnError> {
         let tools = self.offers();
-        let roles: Vec<_> = self.specialists.iter().map(|specialist| specialist.role).collect();
-        let prompt = system_prompt(self.persona, &self.turn.message.context, &roles, thread.left_out);
-        let mut history = History::new(&prompt, thread, message);
+        let mut history = History::new(&self.prompt(thread.left_out), thread, message);
         for step in 1..=MAX_STEPS {
-            let Completion { text, calls, .. } = self.ask(&history, &tools).await?;
+            let Answer { text, calls } = self.answer(step, &history, &tools).await?;
             if calls.is_empty() {
-                let text = text.ok_or(TurnError::NoAnswer)?;
-                self.keep(&[json!({"role": "assistant", "content": text})]);
-                return Ok(text);
+                return text.map(Rest::Said).ok_or(TurnError::NoAnswer);
             }
             if step == MAX_STEPS {
                 // Calls whose results nobody would read are not made.
                 break;
             }
-            let calls = self.ids.make_unique(step, calls);
-            let said_before = history.messages().len();
             history.push_calls(text.as_deref(), &calls);
-            self.turn.ledger().take_room(size_of(text.as_deref(), &calls))?;
-            let results = self.run_calls(&calls).await;
+            // No call is run of which the books do not know why.
+            self.turn.reporter.all_taken().await;
+            let Some(results) = self.run_calls(&calls).await else {
+                return Ok(Rest::Waits);
+            };
             let room = results.iter().map(String::len).sum();
             history.push_results(&calls, results);
-            self.keep(history.messages().get(said_before..).unwrap_or_default());
             self.turn.ledger().take_room(room)?;
         }
         Err(TurnError::StepBound)
+    }
+
+    fn prompt(&self, left_out: u32) -> String {
+        let roles: Vec<_> = self.specialists.iter().map(|specialist| specialist.role).collect();
+        let briefing = Briefing {
+            specialists: &roles,
+            messages_left_out: left_out,
+            asking: if self.turn.message.is_kept() {
+                Asking::Possible
+            } else {
+                Asking::Impossible
+            },
+        };
+        system_prompt(self.persona, &self.turn.message.context, briefing)
+    }
+
+    /// The answer of a step: the one that was kept, or the model's, which is kept then.
+    async fn answer(&mut self, step: u32, history: &History, tools: &[Value]) -> Result<Answer, TurnError> {
+        if let Some(kept) = self.turn.journal.answer(self.ids.conversation(), step) {
+            self.ids.take(&kept.calls);
+            self.make_room(&kept)?;
+            return Ok(kept);
+        }
+        let (answer, tokens) = self.ask(step, history, tools).await?;
+        self.make_room(&answer)?;
+        // What is nothing, or whose calls are not made, is not gone on from.
+        let is_last_word = answer.calls.is_empty() && answer.text.is_some();
+        let is_step = !answer.calls.is_empty() && step < MAX_STEPS;
+        if is_last_word || is_step {
+            let entry = answer.entry(self.ids.conversation(), step, tokens)?;
+            self.turn.reporter.keep(entry);
+        }
+        Ok(answer)
+    }
+
+    fn make_room(&self, answer: &Answer) -> Result<(), TurnError> {
+        if answer.calls.is_empty() {
+            return Ok(());
+        }
+        let room = size_of(answer.text.as_deref(), &answer.calls);
+        self.turn.ledger().take_room(room)
     }
 
     /// Its tools, as the protocol offers them.
@@ -124,12 +177,13 @@ impl<'t> Agent<'t> {
                 "function": {"name": tool.name(), "description": tool.description(), "parameters": tool.schema()},
             })
         };
+        let ask = self.turn.message.is_kept().then(question::offer);
         let task = (!self.specialists.is_empty()).then(|| task::offer(self.specialists));
-        self.belt.iter().map(offer).chain(task).collect()
+        self.belt.iter().map(offer).chain(ask).chain(task).collect()
     }
 
-    /// Asks the model, and tells what it says while it says it.
-    async fn ask(&self, history: &History, tools: &[Value]) -> Result<Completion, TurnError> {
+    /// Asks the model, and tells what it says while it says it. With what that cost, in tokens.
+    async fn ask(&mut self, step: u32, history: &History, tools: &[Value]) -> Result<(Answer, u64), TurnError> {
         self.turn.ledger().ask()?;
         let agent = self.persona.name();
         let mut said = 0;
@@ -143,8 +197,9 @@ impl<'t> Agent<'t> {
         let deadline_ms = self.turn.message.deadline_ms;
         let model = &self.turn.runner.model;
         let mut completion = model.ask(history.messages(), tools, deadline_ms, &mut tell).await?;
+        let mut tokens = 0;
         if let Some(usage) = completion.usage {
-            self.turn.ledger().spend(usage);
+            tokens = self.turn.ledger().spend(usage);
             self.turn.report(TurnEvent::Usage {
                 agent: agent.to_owned(),
                 input_tokens: usage.input_tokens,
@@ -154,44 +209,47 @@ impl<'t> Agent<'t> {
         if let Some(text) = &mut completion.text {
             text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
         }
-        Ok(completion)
+        let answer = Answer {
+            text: completion.text,
+            calls: self.ids.make_unique(step, completion.calls),
+        };
+        Ok((answer, tokens))
     }
 
-    /// What the supervisor and its tools said is what the thread's next turn reads; a specialist's is nobody else's.
-    fn keep(&self, messages: &[Value]) {
-        if self.persona == Persona::Supervisor {
-            for event in keeping(messages) {
-                self.turn.report(event);
-            }
-        }
-    }
-
-    /// Runs the calls of one step, all at once; results in the order of the calls.
-    async fn run_calls(&self, calls: &[ToolCall]) -> Vec<String> {
+    /// Runs the calls of one step, all at once; results in the order of the calls, or none where some wait for the person.
+    async fn run_calls(&self, calls: &[ToolCall]) -> Option<Vec<String>> {
         let begun: Vec<Begun<'_>> = calls
             .iter()
             .enumerate()
             .map(|(index, call)| self.begin(index, call))
             .collect();
         let results = join_all(calls.iter().zip(&begun).map(|(call, begun)| self.run_call(call, begun))).await;
-        results.iter().map(envelope_text).collect()
+        results.into_iter().map(|result| Some(result?.content)).collect()
     }
 
     /// Writes a call down, and decides whether it is run.
     fn begin(&self, index: usize, call: &ToolCall) -> Begun<'_> {
         let (id, name) = (self.ids.in_turn(&call.id), shortened(&call.name));
+        // Also where it was run before: it counts as often.
         let plan = self.plan(index, call).unwrap_or_else(Plan::Refuse);
+        let known = self.turn.journal.result(&id);
         let mut ledger = self.turn.ledger();
         let place = ledger.begin(&id, &name);
         if matches!(plan, Plan::Run(tool) if tool.is_mutating()) {
             ledger.change(&id);
         }
+        if known.is_some() && matches!(plan, Plan::Delegate(..)) {
+            ledger.count_finished(&self.turn.journal, &id);
+        }
         drop(ledger);
-        self.turn.report(TurnEvent::ToolStarted {
-            agent: self.persona.name().to_owned(),
-            tool_call_id: id.clone(),
-            tool: name.clone(),
-        });
+        let plan = known.cloned().map_or(plan, Plan::Known);
+        if !matches!(plan, Plan::Known(_)) && !self.turn.journal.has_begun(&id) {
+            self.turn.report(TurnEvent::ToolStarted {
+                agent: self.persona.name().to_owned(),
+                tool_call_id: id.clone(),
+                tool: name.clone(),
+            });
+        }
         Begun { id, name, place, plan }
     }
 
@@ -203,7 +261,8 @@ impl<'t> Agent<'t> {
         }
         let tool = self.belt.iter().find(|tool| tool.name() == call.name);
         let is_task = call.name == TASK && !self.specialists.is_empty();
-        if tool.is_none() && !is_task {
+        let is_question = call.name == ASK_USER && self.turn.message.is_kept();
+        if tool.is_none() && !is_task && !is_question {
             // It does not say which tools there are: some may not be this caller's to know of.
             let name = shortened(&call.name);
             return Err(AgentToolResult::error(format!(
@@ -224,6 +283,9 @@ impl<'t> Agent<'t> {
         if let Some(tool) = tool {
             return Ok(Plan::Run(tool));
         }
+        if is_question {
+            return question::read(&call.arguments).map(Plan::Ask);
+        }
         let task = task::read(&call.arguments)?;
         let mut specialists = self.specialists.iter();
         specialists
@@ -232,7 +294,8 @@ impl<'t> Agent<'t> {
             .ok_or_else(|| AgentToolResult::error("Invalid tool arguments: agent: nobody of that name can help here."))
     }
 
-    async fn run_call(&self, call: &ToolCall, begun: &Begun<'_>) -> AgentToolResult {
+    /// What came of a call; none where it waits for the person.
+    async fn run_call(&self, call: &ToolCall, begun: &Begun<'_>) -> Option<CallResult> {
         let result = match &begun.plan {
             Plan::Run(tool) => {
                 let runtime = Runtime {
@@ -242,42 +305,90 @@ impl<'t> Agent<'t> {
                 };
                 tool.call(&call.arguments, &runtime).await
             }
-            Plan::Delegate(specialist, task) => self.delegate(specialist, task, &begun.id).await,
+            Plan::Delegate(specialist, task) => self.delegate(specialist, task, &begun.id).await?,
+            Plan::Ask(question) => {
+                self.turn.report(TurnEvent::Asked {
+                    agent: self.persona.name().to_owned(),
+                    tool_call_id: begun.id.clone(),
+                    question: question.question.clone(),
+                    choices: question.choices.clone(),
+                });
+                return None;
+            }
             Plan::Refuse(refusal) => refusal.clone(),
+            Plan::Known(result) => {
+                self.turn.ledger().end(begun.place, result.succeeded);
+                return Some(result.clone());
+            }
         };
-        self.turn.ledger().end(begun.place, result.is_data());
-        tracing::info!(
-            turn = %self.turn.message.turn_id, call = begun.id, tool = begun.name, done = result.is_data(), "called"
-        );
-        self.turn.report(TurnEvent::ToolEnded {
-            agent: self.persona.name().to_owned(),
-            tool_call_id: begun.id.clone(),
-            tool: begun.name.clone(),
-            outcome: match &result {
-                AgentToolResult::Data { scope_context, .. } => ToolOutcome::ScopeContext(scope_context.clone()),
-                AgentToolResult::Error { error } => ToolOutcome::Error(error.clone()),
-            },
-        });
-        result
+        self.settle(begun, result)
     }
 
-    /// Has a specialist do something. Boxed, since it is the same loop within itself.
-    fn delegate<'s>(&'s self, specialist: &'s Subagent, task: &'s Task, id: &'s str) -> BoxFuture<'s, AgentToolResult> {
+    /// Tells how a call ended and has it kept; or that it waits for an approval.
+    fn settle(&self, begun: &Begun<'_>, result: AgentToolResult) -> Option<CallResult> {
+        let (agent, tool_call_id) = (self.persona.name().to_owned(), begun.id.clone());
+        let succeeded = result.is_data();
+        let outcome = match &result {
+            AgentToolResult::Pending { pending, scope_context } if self.turn.message.is_kept() => {
+                self.turn.report(TurnEvent::ApprovalAsked {
+                    agent,
+                    tool_call_id,
+                    tool: begun.name.clone(),
+                    pending: pending.clone(),
+                    scope_context: scope_context.clone(),
+                });
+                return None;
+            }
+            AgentToolResult::Data { scope_context, .. } | AgentToolResult::Pending { scope_context, .. } => {
+                ToolOutcome::ScopeContext(scope_context.clone())
+            }
+            AgentToolResult::Error { error } => ToolOutcome::Error(error.clone()),
+        };
+        self.turn.ledger().end(begun.place, succeeded);
+        tracing::info!(
+            turn = %self.turn.message.turn_id, call = begun.id, tool = begun.name, done = succeeded, "called"
+        );
+        let result = CallResult {
+            content: envelope_text(&waits_elsewhere(result)),
+            succeeded,
+        };
+        // The end before the result: should only the first be stored, the call is run again under its key.
+        self.turn.report(TurnEvent::ToolEnded {
+            agent,
+            tool_call_id,
+            tool: begun.name.clone(),
+            outcome,
+        });
+        self.turn.reporter.keep(result.entry(&begun.id));
+        Some(result)
+    }
+
+    /// Has a specialist do something; none where it waits. Boxed, since it is the same loop within itself.
+    fn delegate<'s>(
+        &'s self,
+        specialist: &'s Subagent,
+        task: &'s Task,
+        id: &'s str,
+    ) -> BoxFuture<'s, Option<AgentToolResult>> {
         Box::pin(async move {
             let name = specialist.role.persona();
-            self.turn.report(TurnEvent::Delegated {
-                agent: name.to_owned(),
-                tool_call_id: id.to_owned(),
-                task: task.task.clone(),
-            });
+            if !self.turn.journal.has_begun(id) {
+                self.turn.report(TurnEvent::Delegated {
+                    agent: name.to_owned(),
+                    tool_call_id: id.to_owned(),
+                    task: task.task.clone(),
+                });
+            }
             let mut agent = Agent::specialist(self.turn, specialist, id);
             match agent.finish(&ThreadHistory::default(), &task.task).await {
-                Ok(answer) => task::answered(name, &answer),
+                Ok(Rest::Said(answer)) => Some(task::answered(name, &answer)),
+                Ok(Rest::Waits) => None,
                 Err(error) => {
                     let turn_id = self.turn.message.turn_id;
                     tracing::warn!(turn = %turn_id, call = id, %error, "a specialist without an answer");
                     let changed = self.turn.ledger().has_changed(agent.ids.prefix());
-                    AgentToolResult::error(format!("{name} gave no answer: {}", error.text(changed)))
+                    let text = format!("{name} gave no answer: {}", error.text(changed));
+                    Some(AgentToolResult::error(text))
                 }
             }
         })

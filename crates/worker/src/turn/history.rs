@@ -59,6 +59,9 @@ pub(super) fn size_of(text: Option<&str>, calls: &[ToolCall]) -> usize {
     text.map_or(0, str::len) + calls.iter().map(of_call).sum::<usize>()
 }
 
+/// What no id of a call has: names of what is kept are made of ids and these.
+const NAME_MARKS: [char; 2] = ['=', '#'];
+
 /// The ids of one agent's calls. Each is part of an idempotency key, so two calls must never share one, and the same
 /// call of the same answers must get the same one again.
 pub(super) struct CallIds {
@@ -94,8 +97,18 @@ impl CallIds {
         &self.prefix
     }
 
+    /// The agent's own conversation, as what is kept of it is named: the call that it works for; empty for the supervisor.
+    pub(super) fn conversation(&self) -> &str {
+        self.prefix.strip_suffix(ID_SEPARATOR).unwrap_or_default()
+    }
+
+    /// Takes calls that have their ids already, from an answer that was kept.
+    pub(super) fn take(&mut self, calls: &[ToolCall]) {
+        self.used.extend(calls.iter().map(|call| call.id.clone()));
+    }
+
     /// The calls of a step with ids that no other call of the agent has. An id that is of use is kept.
-    pub(super) fn make_unique(&mut self, step: usize, calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    pub(super) fn make_unique(&mut self, step: u32, calls: Vec<ToolCall>) -> Vec<ToolCall> {
         let numbered = calls.into_iter().enumerate();
         numbered
             .map(|(index, call)| ToolCall {
@@ -105,9 +118,11 @@ impl CallIds {
             .collect()
     }
 
-    fn unique(&mut self, step: usize, index: usize, id: &str) -> String {
-        let is_plain = |byte: u8| byte.is_ascii_graphic() && char::from(byte) != ID_SEPARATOR;
-        let usable = !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(is_plain);
+    fn unique(&mut self, step: u32, index: usize, id: &str) -> String {
+        let is_plain = |character: char| {
+            character.is_ascii_graphic() && character != ID_SEPARATOR && !NAME_MARKS.contains(&character)
+        };
+        let usable = !id.is_empty() && id.len() <= MAX_ID_BYTES && id.chars().all(is_plain);
         let base = if usable { id } else { "call" };
         let mut unique = if usable {
             id.to_owned()
@@ -138,9 +153,9 @@ mod tests {
 
     fn made(steps: &[&[&str]]) -> Vec<String> {
         let mut ids = CallIds::of_supervisor();
-        let steps = steps.iter().enumerate();
-        steps
-            .flat_map(|(step, step_ids)| ids.make_unique(step + 1, calls(step_ids)))
+        (1..)
+            .zip(steps)
+            .flat_map(|(step, step_ids)| ids.make_unique(step, calls(step_ids)))
             .map(|call| call.id)
             .collect()
     }
@@ -151,7 +166,7 @@ mod tests {
         let long = "x".repeat(500);
         let steps: &[&[&str]] = &[
             &["a", "a", "", "call_1_2"],
-            &["a", "", "a b", "a/b", "\u{1F600}", &long],
+            &["a", "", "a b", "a/b", "a=", "a#1", "\u{1F600}", &long],
             &["call_2_1", "a_1_1_0"],
         ];
         let once = made(steps);
@@ -159,6 +174,21 @@ mod tests {
         assert_eq!(once.iter().collect::<HashSet<_>>().len(), once.len(), "{once:?}");
         assert_eq!(once.first().map(String::as_str), Some("a"), "an id of use is kept");
         assert!(once.iter().all(|id| id.len() <= MAX_ID_BYTES + 20));
+        assert!(once.iter().all(|id| !id.contains(['/', '=', '#'])), "{once:?}");
+    }
+
+    #[test]
+    fn ids_that_were_kept_are_not_given_again() {
+        let mut first = CallIds::within("x");
+        let kept = first.make_unique(1, calls(&["a", "a"]));
+        let next = first.make_unique(2, calls(&["a", ""]));
+        let mut again = CallIds::within("x");
+        again.take(&kept);
+        assert_eq!(again.make_unique(2, calls(&["a", ""])), next);
+        assert_eq!(
+            (again.conversation(), CallIds::of_supervisor().conversation()),
+            ("x", "")
+        );
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! What all agents of a turn do together, counted, and how much of it there may be.
 
-use super::TurnError;
+use super::{
+    TurnError,
+    history::{CallIds, size_of},
+    journal::Journal,
+};
 use crate::model::Usage;
-use contract::turn::ToolCallRecord;
+use contract::{tools::tool_for_name, turn::ToolCallRecord};
 use serde_json::Value;
 
 /// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it
@@ -40,6 +44,37 @@ struct Made {
 }
 
 impl Ledger {
+    /// For a turn of which this was kept. What a model was asked before is counted here once, and not again where the
+    /// run comes past it.
+    pub(super) fn after(journal: &Journal) -> Self {
+        Self {
+            tokens: journal.tokens(),
+            asked: journal.asked(),
+            ..Self::default()
+        }
+    }
+
+    /// Counts what a specialist did whose work for the call with this id is over, and is not gone through again.
+    pub(super) fn count_finished(&mut self, journal: &Journal, task_id: &str) {
+        let ids = CallIds::within(task_id);
+        for answer in journal.answers_within(task_id) {
+            for call in &answer.calls {
+                let id = ids.in_turn(&call.id);
+                let changes = tool_for_name(&call.name).is_some_and(|tool| tool.definition.event.is_mutating());
+                self.admit(if changes { "" } else { ids.prefix() }, &call.name, &call.arguments);
+                if changes {
+                    self.change(&id);
+                }
+                let room = journal.result(&id).map_or(0, |result| result.content.len());
+                self.bytes = self.bytes.saturating_add(room);
+            }
+            if !answer.calls.is_empty() {
+                let room = size_of(answer.text.as_deref(), &answer.calls);
+                self.bytes = self.bytes.saturating_add(room);
+            }
+        }
+    }
+
     /// Counts a question to the model, unless there were too many or they cost too much.
     pub(super) fn ask(&mut self) -> Result<(), TurnError> {
         if self.tokens > MAX_TOKENS {
@@ -52,9 +87,11 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) const fn spend(&mut self, usage: Usage) {
+    /// Counts what an answer cost, and answers it as one number.
+    pub(super) const fn spend(&mut self, usage: Usage) -> u64 {
         let spent = usage.input_tokens.saturating_add(usage.output_tokens);
         self.tokens = self.tokens.saturating_add(spent);
+        spent
     }
 
     /// Counts what calls or results hold, which is then in the conversation for the rest of the turn.

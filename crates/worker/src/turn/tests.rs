@@ -2,6 +2,7 @@
 
 mod bounds;
 mod delegation;
+mod resuming;
 mod stopping;
 mod telling;
 
@@ -65,7 +66,7 @@ fn message(text: &str, time: Duration) -> TurnMessage {
         history: ThreadHistory::default(),
         message: text.into(),
         deadline_ms: clock::deadline_in(time),
-        reported: false,
+        dispatch: 0,
     }
 }
 
@@ -75,16 +76,23 @@ impl Stage {
     }
 
     async fn run_message(&self, message: &TurnMessage) -> TurnAnswer {
-        self.runner
-            .run(message, Arc::new(Unreported), Cancellation::never())
-            .await
+        let ended = self
+            .runner
+            .run(message, Journal::default(), Arc::new(Unreported), Cancellation::never())
+            .await;
+        ended.expect("a turn that is not kept waits for nobody")
     }
 
-    /// Runs a turn, and keeps what it told.
-    async fn told(&self, message: &TurnMessage) -> (TurnAnswer, Vec<TurnEvent>) {
+    /// Runs a turn that is kept; with what it told and had kept.
+    async fn told(&self, message: &TurnMessage) -> (TurnAnswer, Arc<Collected>) {
+        let message = TurnMessage {
+            dispatch: 1,
+            ..message.clone()
+        };
         let collected = Arc::new(Collected::default());
-        let answer = self.runner.run(message, collected.clone(), Cancellation::never()).await;
-        (answer, collected.events())
+        let (journal, never) = (Journal::default(), Cancellation::never());
+        let ended = self.runner.run(&message, journal, collected.clone(), never).await;
+        (ended.expect("it asks nobody"), collected)
     }
 
     /// What the model read as results of its calls, in the last request.

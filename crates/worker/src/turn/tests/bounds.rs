@@ -17,10 +17,10 @@ async fn a_model_in_circles_is_stopped() {
         error(&answer).contains("8 steps") && error(&answer).contains("may have been done"),
         "{answer:?}"
     );
-    assert_eq!(stage.server.requests().len(), MAX_STEPS);
+    assert_eq!(stage.server.requests().len(), MAX_STEPS as usize);
     assert_eq!(
         answer.tool_calls.len(),
-        MAX_STEPS - 1,
+        MAX_STEPS as usize - 1,
         "calls whose results nobody reads are not made"
     );
 }
@@ -136,7 +136,8 @@ async fn a_turn_that_costs_too_much_is_stopped() {
     let runner = TurnRunner::new(Dear(Mutex::default()), Arc::new(caller));
     let collected = Arc::new(Collected::default());
     let message = message("What can you do?", Duration::from_secs(20));
-    let answer = runner.run(&message, collected.clone(), Cancellation::never()).await;
+    let (journal, never) = (Journal::default(), Cancellation::never());
+    let answer = runner.run(&message, journal, collected.clone(), never).await.unwrap();
     assert!(error(&answer).contains("too much"), "{answer:?}");
     let spent: Vec<u64> = collected
         .events()

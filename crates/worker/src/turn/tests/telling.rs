@@ -1,7 +1,7 @@
 //! What a turn tells of itself.
 
 use super::*;
-use contract::turn::{PastTurn, ToolOutcome};
+use contract::turn::{JournalEntry, PastTurn, ToolOutcome};
 
 /// The events as their kinds, with who did it.
 fn kinds(events: &[TurnEvent]) -> Vec<String> {
@@ -15,15 +15,18 @@ fn kinds(events: &[TurnEvent]) -> Vec<String> {
     events.iter().map(kind).collect()
 }
 
-/// What is kept for the thread, in order.
-fn kept(events: &[TurnEvent]) -> Vec<Value> {
-    let messages = events.iter().filter_map(|event| {
-        let TurnEvent::Messages { messages } = event else {
-            return None;
-        };
-        Some(messages.clone())
-    });
-    messages.flatten().collect()
+/// What is kept of the supervisor's conversation, as the thread's next turn reads it.
+fn kept(collected: &Collected) -> Vec<Value> {
+    let message = |entry: JournalEntry| match entry {
+        JournalEntry::Answer { within, message, .. } => within.is_empty().then_some(message),
+        JournalEntry::Result {
+            tool_call_id, content, ..
+        } => {
+            let message = json!({"role": "tool", "tool_call_id": tool_call_id, "content": content});
+            (!tool_call_id.contains('/')).then_some(message)
+        }
+    };
+    collected.kept().into_iter().filter_map(message).collect()
 }
 
 #[tokio::test]
@@ -32,9 +35,9 @@ async fn every_step_is_told_in_order_and_the_end_last() {
         .and_call(Some("a"), "create_department", r#"{"name": "Drama", "limit": 50}"#)
         .and_call(Some("b"), "drop_table", "{}");
     let stage = stage(Script::queue([calls, Reply::text("Done.")])).await;
-    let (answer, events) = stage.told(&message("Create", Duration::from_secs(20))).await;
+    let (answer, told) = stage.told(&message("Create", Duration::from_secs(20))).await;
     assert_eq!(
-        kinds(&events),
+        kinds(&told.events()),
         [
             "started",
             "usage Rover",
@@ -42,14 +45,13 @@ async fn every_step_is_told_in_order_and_the_end_last() {
             "tool_started Rover b",
             "tool_ended Rover b",
             "tool_ended Rover a",
-            "messages",
             "text Rover",
             "usage Rover",
-            "messages",
             "ended",
         ]
     );
     let outcome = answer.outcome;
+    let events = told.events();
     assert_eq!(events.last(), Some(&TurnEvent::Ended { outcome }));
     let ended: Vec<&ToolOutcome> = events
         .iter()
@@ -70,23 +72,23 @@ async fn every_step_is_told_in_order_and_the_end_last() {
 async fn what_is_kept_is_what_the_model_read_and_its_answer() {
     let call = Reply::nothing().and_call(Some("a"), "create_department", r#"{"name": "Drama"}"#);
     let stage = stage(Script::queue([call, Reply::text("Done.")])).await;
-    let (_, events) = stage.told(&message("Create", Duration::from_secs(20))).await;
+    let (_, told) = stage.told(&message("Create", Duration::from_secs(20))).await;
     let request = stage.server.requests().pop().unwrap();
     let mut read = request["messages"].as_array().unwrap()[2..].to_vec();
     read.push(json!({"role": "assistant", "content": "Done."}));
-    assert_eq!(kept(&events), read);
+    assert_eq!(kept(&told), read);
 }
 
 #[tokio::test]
 async fn a_thread_goes_on_where_it_ended() {
     let call = Reply::nothing().and_call(Some("a"), "create_department", r#"{"name": "Drama"}"#);
     let stage = stage(Script::queue([call, Reply::text("Done."), Reply::text("Drama.")])).await;
-    let (_, events) = stage.told(&message("Create", Duration::from_secs(20))).await;
+    let (_, told) = stage.told(&message("Create", Duration::from_secs(20))).await;
     let mut next = message("What was it called?", Duration::from_secs(20));
     next.history = ThreadHistory {
         turns: vec![PastTurn {
             message: "Create".into(),
-            messages: kept(&events),
+            messages: kept(&told),
         }],
         left_out: 3,
     };
@@ -119,9 +121,9 @@ async fn a_specialists_doings_are_told_under_its_name_and_not_kept() {
     let stage = stage(Script::queue(replies)).await;
     let mut message = message("Which streams are mine?", Duration::from_secs(20));
     message.context.capabilities.is_class_teacher = true;
-    let (_, events) = stage.told(&message).await;
+    let (_, told) = stage.told(&message).await;
     assert_eq!(
-        kinds(&events),
+        kinds(&told.events()),
         [
             "started",
             "usage Rover",
@@ -133,23 +135,21 @@ async fn a_specialists_doings_are_told_under_its_name_and_not_kept() {
             "text Angie",
             "usage Angie",
             "tool_ended Rover a",
-            "messages",
             "text Rover",
             "usage Rover",
-            "messages",
             "ended",
         ]
     );
-    let roles: Vec<_> = kept(&events).iter().map(|message| message["role"].clone()).collect();
+    let roles: Vec<_> = kept(&told).iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["assistant", "tool", "assistant"]);
 }
 
 #[tokio::test]
 async fn an_error_is_told_as_the_end() {
     let stage = stage(Script::queue([Reply::nothing()])).await;
-    let (answer, events) = stage.told(&message("Hello", Duration::from_secs(20))).await;
-    assert_eq!(kinds(&events), ["started", "usage Rover", "ended"]);
-    assert!(error(&answer).contains("no answer") && kept(&events).is_empty());
+    let (answer, told) = stage.told(&message("Hello", Duration::from_secs(20))).await;
+    assert_eq!(kinds(&told.events()), ["started", "usage Rover", "ended"]);
+    assert!(error(&answer).contains("no answer") && kept(&told).is_empty());
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn what_a_success_shows_is_told_unless_it_is_too_long() {
         message("Hello", Duration::from_secs(20)),
         Arc::new(Collected::default()),
     );
-    let turn = Turn::of(&stage.runner, &message, collected.clone());
+    let turn = Turn::of(&stage.runner, &message, Journal::default(), collected.clone());
     let show = Agent::supervisor(&turn).writer("a");
     assert!(show(json!({"banner": 1})).is_ok() && show(json!("x".repeat(100_000))).is_ok());
     let shown = TurnEvent::Shown {
