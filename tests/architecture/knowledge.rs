@@ -24,12 +24,14 @@ const MEMBERS: &[&str] = &[
     "xtask",
     "e2e",
 ];
+/// (sha2: both processes must come to the same hash of a tool's contract.)
 const OF_THE_CONTRACT: &[&str] = &[
     "chrono",
     "chrono-tz",
     "schemars",
     "serde",
     "serde_json",
+    "sha2",
     "thiserror",
     "uuid",
 ];
@@ -153,6 +155,7 @@ pub(super) fn environment(tree: &Tree) -> Findings {
 /// Where tasks are started; a `JoinSet` awaits its own.
 const TASKS: &[&str] = &[
     "crates/server/src/execute.rs",
+    "crates/server/src/http/approvals.rs",
     "crates/server/src/http/conversations.rs",
     "crates/worker/src/tasks.rs",
     "crates/scripted-model/src/server.rs",
@@ -178,8 +181,10 @@ const ABOVE: &[(&[&str], &[&str])] = &[
     (
         &["db"],
         &[
+            "approval",
             "audit",
             "cli",
+            "decision",
             "dispatch",
             "execute",
             "http",
@@ -195,6 +200,7 @@ const ABOVE: &[(&[&str], &[&str])] = &[
     (
         &[
             "ability",
+            "approval",
             "audit",
             "clock",
             "error",
@@ -207,12 +213,15 @@ const ABOVE: &[(&[&str], &[&str])] = &[
             "tenant",
             "tools",
         ],
-        &["cli", "dispatch", "execute", "http", "rpc"],
+        &["cli", "decision", "dispatch", "execute", "http", "rpc"],
     ),
-    (&["execute", "dispatch"], &["cli", "http", "rpc"]),
+    (&["execute", "dispatch"], &["cli", "decision", "http", "rpc"]),
+    (&["decision"], &["cli", "http", "rpc"]),
     (
         &["rpc", "http"],
-        &["ability", "audit", "cli", "posture", "standing", "tenant", "tools"],
+        &[
+            "ability", "approval", "audit", "cli", "posture", "standing", "tenant", "tools",
+        ],
     ),
 ];
 /// What a file may know all the same.

@@ -59,6 +59,7 @@ fn row(tool: &RpcTool, handlers: &Handlers) -> Vec<String> {
         match definition.approval {
             Approval::NotNeeded => String::new(),
             Approval::Required => "a person's".to_owned(),
+            Approval::RequiredOf { action, resource } => format!("another's who may {action} {resource}"),
         },
     ];
     cells.to_vec()
@@ -86,8 +87,12 @@ fn entry(tool: &RpcTool, handlers: &Handlers) -> String {
         effect(tool),
         belt(definition.placement),
     );
-    if definition.approval == Approval::Required {
-        text += "- Approval: a person must say yes\n";
+    match definition.approval {
+        Approval::NotNeeded => {}
+        Approval::Required => text += "- Approval: whoever asks for it must say yes\n",
+        Approval::RequiredOf { action, resource } => {
+            text += &format!("- Approval: somebody else must say yes who may {action} {resource}\n");
+        }
     }
     let rows = arguments(&tool.schema());
     if rows.is_empty() {

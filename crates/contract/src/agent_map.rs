@@ -4,7 +4,7 @@
 
 use crate::{
     context::{AgentCapabilities, AgentRunModeName},
-    tool::{Approval, RpcTool, ToolRole, ToolScope},
+    tool::{RpcTool, ToolRole, ToolScope},
     tools::{tools_for_mode, tools_for_role},
 };
 use serde::Serialize;
@@ -147,7 +147,7 @@ fn on_map(tool: &RpcTool) -> AgentMapTool {
         description: definition.description,
         scope: definition.scope,
         mutating: definition.event.is_mutating(),
-        needs_approval: definition.approval == Approval::Required,
+        needs_approval: definition.approval.is_needed(),
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod agent_map;
 pub mod argument;
 pub mod context;
+mod digest;
 pub mod envelope;
 pub mod event;
 pub mod identity;

@@ -4,13 +4,15 @@
 
 use crate::{
     context::AgentRunModeName,
+    digest::digest,
     envelope::default_deadline,
     event::{Event, same},
+    permission::{Action, Resource},
     schema::schema_of,
 };
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A tool: the struct of its arguments, with its definition.
@@ -140,13 +142,37 @@ impl Roles {
     }
 }
 
-/// Whether a person must approve a call before it takes effect.
+/// Whether a person must approve a call before it takes effect, and who.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
     /// It takes effect as soon as every gate has admitted it.
     NotNeeded,
-    /// A person must say yes.
+    /// Whoever asked for it must say yes.
     Required,
+    /// Somebody else must say yes, who holds this permission where the change is made.
+    RequiredOf {
+        /// What the approver may do.
+        action: Action,
+        /// To what.
+        resource: Resource,
+    },
+}
+
+impl Approval {
+    /// Whether anybody must approve.
+    #[must_use]
+    pub const fn is_needed(self) -> bool {
+        !matches!(self, Self::NotNeeded)
+    }
+
+    /// The permission that the approver must hold, where it must be somebody else than who asks.
+    #[must_use]
+    pub const fn approver(self) -> Option<(Action, Resource)> {
+        match self {
+            Self::NotNeeded | Self::Required => None,
+            Self::RequiredOf { action, resource } => Some((action, resource)),
+        }
+    }
 }
 
 /// How a tool is named, described and offered.
@@ -189,11 +215,20 @@ impl ToolDefinition {
         }
     }
 
-    /// The same, with a person's approval before each effect.
+    /// The same, with the approval of whoever asks before each effect.
     #[must_use]
     pub const fn approved(self) -> Self {
         Self {
             approval: Approval::Required,
+            ..self
+        }
+    }
+
+    /// The same, with the approval of somebody else before each effect, who holds this permission where the change is made.
+    #[must_use]
+    pub const fn approved_by(self, action: Action, resource: Resource) -> Self {
+        Self {
+            approval: Approval::RequiredOf { action, resource },
             ..self
         }
     }
@@ -266,6 +301,21 @@ impl RpcTool {
         (self.example)()
     }
 
+    /// A hash of what a caller of this tool relies on: its event, whether it changes anything, who must approve, and the schema of its
+    /// arguments. Two processes with the same hash mean the same tool. Made anew; whoever needs it often keeps it.
+    #[must_use]
+    pub fn contract_hash(&self) -> String {
+        let definition = &self.definition;
+        let approver = definition.approval.approver();
+        digest(&json!({
+            "event": definition.event.as_str(),
+            "mutating": definition.event.is_mutating(),
+            "needsApproval": definition.approval.is_needed(),
+            "approver": approver.map(|(action, resource)| [action.as_str(), resource.as_str()]),
+            "schema": self.schema(),
+        }))
+    }
+
     /// What to show the person once a call with these arguments has succeeded.
     #[must_use]
     pub fn stream_on_success(&self, args: &Value) -> Option<Value> {
@@ -294,5 +344,37 @@ pub const fn assert_distinct(tools: &[RpcTool]) {
             after = more;
         }
         rest = others;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::{RPC_AGENT_TOOLS, tool_for_name};
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_tool_has_a_hash_of_its_own() {
+        let hashes: HashSet<String> = RPC_AGENT_TOOLS.iter().map(RpcTool::contract_hash).collect();
+        assert_eq!(hashes.len(), RPC_AGENT_TOOLS.len());
+    }
+
+    #[test]
+    fn who_must_approve_is_part_of_the_hash_and_the_words_about_it_are_not() {
+        let tool = tool_for_name("delete_department").unwrap();
+        let with = |definition| RpcTool { definition, ..*tool }.contract_hash();
+        let definition = tool.definition;
+        assert_eq!(with(definition), tool.contract_hash());
+        let by_another = definition.approved_by(Action::Delete, Resource::Department);
+        assert_eq!(
+            by_another.approval.approver(),
+            Some((Action::Delete, Resource::Department))
+        );
+        assert_ne!(with(by_another), tool.contract_hash());
+        let reworded = ToolDefinition {
+            description: "Other words.",
+            ..definition
+        };
+        assert_eq!(with(reworded), tool.contract_hash());
     }
 }

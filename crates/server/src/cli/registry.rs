@@ -70,6 +70,7 @@ const fn effect(definition: &ToolDefinition) -> &'static str {
         (false, _) => "read",
         (true, Approval::NotNeeded) => "write",
         (true, Approval::Required) => "write, approved",
+        (true, Approval::RequiredOf { .. }) => "write, approved by another",
     }
 }
 
@@ -91,7 +92,8 @@ fn as_value(tool: &RpcTool, handlers: &Handlers) -> Value {
         },
         "posture": posture(definition, handlers),
         "mutating": definition.event.is_mutating(),
-        "needsApproval": definition.approval == Approval::Required,
+        "needsApproval": definition.approval.is_needed(),
+        "contractHash": tool.contract_hash(),
         "deadlineMs": u64::try_from(definition.deadline().as_millis()).unwrap_or(u64::MAX),
         "schema": tool.schema(),
     })
