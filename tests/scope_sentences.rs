@@ -16,6 +16,7 @@ async fn sentence(stage: &Stage, person: &Person, tool: &str, args: Value) -> St
     match stage.call(person, tool, args).await {
         AgentToolResult::Data { scope_context, .. } => scope_context,
         AgentToolResult::Error { error } => panic!("{tool}: {error}"),
+        pending @ AgentToolResult::Pending { .. } => panic!("{tool}: {pending:?}"),
     }
 }
 

@@ -36,6 +36,7 @@ fn unharmed(result: AgentToolResult, member: &str, text: &str, most: usize) -> b
             assert!(!fits(text, most), "{text:?} was refused: {error}");
             false
         }
+        pending @ AgentToolResult::Pending { .. } => panic!("{text:?}: {pending:?}"),
     }
 }
 
@@ -120,6 +121,7 @@ async fn are_looked_for_as_they_are() {
                         "{text:?}: {error}"
                     );
                 }
+                pending @ AgentToolResult::Pending { .. } => panic!("{text:?}: {pending:?}"),
             }
         }
         let role = json!({"targetStaffId": HILLTOP.staff("newcomer"), "role": text});

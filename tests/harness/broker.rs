@@ -2,7 +2,7 @@
 
 use contract::{
     AgentToolResult,
-    envelope::{DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, ReplyPacket},
+    envelope::{CONTRACT_HEADER, DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, ReplyPacket},
     topology::Topology,
     turn::{CancelTurn, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnMessage, TurnReport},
 };
@@ -45,6 +45,8 @@ pub struct Packet {
     pub grant: Option<String>,
     /// The deadline header.
     pub deadline_ms: Option<i64>,
+    /// The header with the hash of the tool's contract.
+    pub contract: Option<String>,
 }
 
 impl Packet {
@@ -59,6 +61,7 @@ impl Packet {
             message_id: Some(incoming.key.clone()),
             grant: incoming.grant.clone(),
             deadline_ms: Some(incoming.deadline_ms),
+            contract: incoming.contract.clone(),
         }
     }
 
@@ -108,6 +111,9 @@ impl Peer {
         }
         if let Some(deadline) = packet.deadline_ms {
             headers.insert(DEADLINE_HEADER.into(), AMQPValue::LongLongInt(deadline));
+        }
+        if let Some(contract) = &packet.contract {
+            headers.insert(CONTRACT_HEADER.into(), AMQPValue::LongString(contract.as_str().into()));
         }
         let mut properties = BasicProperties::default()
             .with_correlation_id(correlation.as_str().into())

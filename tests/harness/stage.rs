@@ -1,11 +1,15 @@
 //! A stage: one test's database and broker names, with the seeded schools on it.
 
 use crate::{broker, world};
-use contract::{AgentToolRequest, AgentToolResult, tools::tool_for_name, turn::idempotency_key};
+use contract::{
+    AgentToolRequest, AgentToolResult, envelope::PendingApproval, tools::tool_for_name, turn::idempotency_key,
+};
 use serde_json::Value;
 use server::{
     config::Config,
+    conversation,
     db::Database,
+    decision::{DecisionError, Decisions, Ruling},
     dispatch::{self, Minted, Wanted},
     execute::{Incoming, Pipeline},
     grant::Door,
@@ -30,6 +34,7 @@ pub struct Stage {
     variables: HashMap<String, String>,
     config: Config,
     pipeline: Arc<Pipeline>,
+    decisions: Decisions,
     database: Database,
 }
 
@@ -84,12 +89,14 @@ impl Stage {
         let config = Config::from_lookup(&|name| variables.get(name).cloned()).expect("the stage's settings are right");
         let connect = || Database::connect_lazily(&config.roles).expect("the stage's URLs can be read");
         let pipeline = Arc::new(Pipeline::new(connect(), config.grants.clone()).expect("the pipeline is whole"));
+        let decisions = Decisions::new(Arc::clone(&pipeline));
         let database = connect();
         Self {
             name,
             variables,
             config,
             pipeline,
+            decisions,
             database,
         }
     }
@@ -119,6 +126,12 @@ impl Stage {
         Pipeline::new(database, self.config.grants.clone()).expect("the pipeline is whole")
     }
 
+    /// Decisions about calls that wait, over the same pipeline.
+    #[must_use]
+    pub const fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+
     /// The database of the stage.
     #[must_use]
     pub fn database_name(&self) -> &str {
@@ -142,19 +155,64 @@ impl Stage {
             school: None,
             campus: campus.map(str::to_owned),
             door: Door::Chat,
+            turn: None,
             lasts: Duration::from_mins(10),
         };
         dispatch::mint(&self.database, &self.config.grants, wanted).await
     }
 
-    /// Calls a tool through the pipeline, under a key of its own.
+    /// Calls a tool through the pipeline, under a key of its own, with the approval that it may need.
     pub async fn call(&self, person: &Person, tool: &str, args: Value) -> AgentToolResult {
         self.call_keyed(person, tool, args, &Uuid::new_v4().to_string()).await
     }
 
-    /// Calls a tool through the pipeline, under this tool-call id of the person's turn.
+    /// The same, under this tool-call id of the person's turn.
     pub async fn call_keyed(&self, person: &Person, tool: &str, args: Value, call_id: &str) -> AgentToolResult {
-        self.pipeline.execute(incoming(person, tool, args, call_id)).await
+        self.execute(incoming(person, tool, args, call_id)).await
+    }
+
+    /// The same, for a call as a door hands it in.
+    pub async fn execute(&self, call: Incoming) -> AgentToolResult {
+        let email = call.request["identity"]["email"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        match self.pipeline.execute(call).await {
+            AgentToolResult::Pending { pending, .. } => self.approve(&email, pending.approval_id).await,
+            result => result,
+        }
+    }
+
+    /// Calls a tool through the pipeline, and answers its first reply: of one that needs approval, that it waits.
+    pub async fn ask(&self, person: &Person, tool: &str, args: Value) -> AgentToolResult {
+        let call = incoming(person, tool, args, &Uuid::new_v4().to_string());
+        self.pipeline.execute(call).await
+    }
+
+    /// Says yes to a call that waits, as whoever asked for it; where that needs somebody else, as its school's head or administrator.
+    /// Answers what came of the call.
+    async fn approve(&self, requester: &str, approval: Uuid) -> AgentToolResult {
+        let person = |email: &str| conversation::Person {
+            email: email.to_owned(),
+        };
+        let waits = self.decisions.one(&person(requester), Door::Rest, approval).await;
+        let waits = waits.expect("whoever asked sees it");
+        let (who, school) = requester.split_once('@').expect("an address");
+        let other = if who == "admin" { "head" } else { "admin" };
+        let decider = person(&match waits.approver {
+            None => requester.to_owned(),
+            Some(_) => format!("{other}@{school}"),
+        });
+        let decided = self.decisions.decide(&decider, Door::Rest, approval, Ruling::approve());
+        let result = match decided.await {
+            Ok(settled) => settled.approval.result,
+            Err(DecisionError::Failed(_) | DecisionError::Database(_)) => None,
+            Err(refused) => panic!("it is not decided: {refused}"),
+        };
+        match result {
+            Some(result) => serde_json::from_value(result).expect("a result is one"),
+            None => AgentToolResult::error(server::error::MASKED_ERROR),
+        }
     }
 
     /// Runs this stage's server on the broker, in this process.
@@ -217,9 +275,10 @@ impl Stage {
             .expect("the statement runs");
     }
 
-    /// How many rows the audit log has.
+    /// How many rows of writes the audit log has; decisions about them have rows of their own.
     pub async fn audit_rows(&self) -> i64 {
-        self.count("SELECT count(*) FROM audit_log").await
+        self.count("SELECT count(*) FROM audit_log WHERE event <> 'decide.approval'")
+            .await
     }
 
     /// Gives the database back. A stage that is not finished leaves it to the end of the services.
@@ -257,6 +316,7 @@ pub fn incoming(person: &Person, tool: &str, args: Value, call_id: &str) -> Inco
         request: serde_json::to_value(request).expect("a request is JSON"),
         grant: Some(person.grant.clone()),
         key: idempotency_key(person.turn_id, call_id),
+        contract: None,
         deadline_ms: now_ms() + i64::try_from(tool.definition.deadline().as_millis()).expect("a deadline is short"),
     }
 }
@@ -275,6 +335,7 @@ pub fn data(result: AgentToolResult) -> Value {
     match result {
         AgentToolResult::Data { data, .. } => data,
         AgentToolResult::Error { error } => panic!("expected data, got the error {error:?}"),
+        pending @ AgentToolResult::Pending { .. } => panic!("expected data, got {pending:?}"),
     }
 }
 
@@ -284,5 +345,17 @@ pub fn error(result: AgentToolResult) -> String {
     match result {
         AgentToolResult::Error { error } => error,
         AgentToolResult::Data { data, .. } => panic!("expected an error, got the data {data}"),
+        pending @ AgentToolResult::Pending { .. } => panic!("expected an error, got {pending:?}"),
+    }
+}
+
+/// What a result waits for that must wait.
+#[expect(clippy::must_use_candidate, reason = "it asserts, and often nothing more is wanted")]
+pub fn pending(result: AgentToolResult) -> PendingApproval {
+    match result {
+        AgentToolResult::Pending { pending, .. } => pending,
+        other @ (AgentToolResult::Data { .. } | AgentToolResult::Error { .. }) => {
+            panic!("expected to wait, got {other:?}")
+        }
     }
 }

@@ -103,6 +103,7 @@ impl Writers {
                     self.done.fetch_add(1, Ordering::Relaxed);
                     return data;
                 }
+                pending @ AgentToolResult::Pending { .. } => panic!("write {number} waits: {pending:?}"),
                 AgentToolResult::Error { error } => {
                     assert!(
                         EXCUSES.iter().any(|excuse| error.contains(excuse)),

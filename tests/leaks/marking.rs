@@ -17,6 +17,8 @@ use uuid::Uuid;
 /// Columns whose texts are words of a vocabulary, so that no mark fits.
 const VOCABULARY: &[(&str, &str)] = &[
     ("announcements", "audience"),
+    ("approvals", "contract_hash"),
+    ("approvals", "status"),
     ("attendance_marks", "status"),
     ("audit_log", "actor_type"),
     ("department_permissions", "action"),
@@ -231,8 +233,8 @@ async fn run(owner: &mut PgConnection, statements: String) {
     sqlx::raw_sql(AssertSqlSafe(statements)).execute(owner).await.unwrap();
 }
 
-/// Fills what the seeds leave empty: audit rows and answered calls of each campus and of none, departments and streams to spare, students whom only
-/// the last year had, and in each school somebody who has something to do with both campuses.
+/// Fills what the seeds leave empty: audit rows and answered calls of each campus and of none, approvals, departments and streams to
+/// spare, students whom only the last year had, and in each school somebody who has something to do with both campuses.
 pub(super) async fn add_rows(owner: &mut PgConnection) {
     let statements = "
         ALTER TABLE audit_log DISABLE TRIGGER append_only;
@@ -250,6 +252,14 @@ pub(super) async fn add_rows(owner: &mut PgConnection) {
         INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest, reply, finished_at)
         SELECT s.id, 'key ' || n, 'update.department', gen_random_uuid(), sha256('x'), '{}', now()
           FROM schools s CROSS JOIN generate_series(1, 3) n;
+        INSERT INTO approvals (school_id, campus_id, tool_call_id, key, event, contract_hash, arguments, arguments_digest, requester_sub,
+                               identity, scope, door, preview, scope_context, previewed_at, approver_action, approver_resource, status,
+                               reason, result, expires_at)
+        SELECT s.id, c.id, 'c', gen_random_uuid()::text, 'update.department', repeat('0', 64), '{}', sha256('x'), gen_random_uuid(),
+               '{}', '{}', 'chat', '{}', 'a sentence', now(), 'UPDATE', 'DEPARTMENT', 'executed', 'a reason', '{}',
+               now() + interval '1 hour'
+          FROM schools s
+          CROSS JOIN LATERAL (SELECT id FROM campuses WHERE school_id = s.id UNION ALL SELECT NULL) c;
         INSERT INTO departments (school_id, campus_id, name)
         SELECT school_id, id, 'Spare ' || lpad(n::text, 3, '0') FROM campuses CROSS JOIN generate_series(1, 40) n;
         INSERT INTO streams (school_id, class_id, campus_id, campus_academic_year_id, name)

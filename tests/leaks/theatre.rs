@@ -205,7 +205,7 @@ impl Theatre {
         tally.calls += 1;
         let (data, errors) = tally.by_tool.entry(tool).or_default();
         match result {
-            AgentToolResult::Data { .. } => *data += 1,
+            AgentToolResult::Data { .. } | AgentToolResult::Pending { .. } => *data += 1,
             AgentToolResult::Error { .. } => *errors += 1,
         }
         if *reach != Reach::Everything {
@@ -219,6 +219,7 @@ impl Theatre {
     fn judge(&self, sight: &Sight<'_>, result: &AgentToolResult) -> Result<(), String> {
         let (mut data, sentence) = match result {
             AgentToolResult::Data { data, scope_context } => (data.clone(), scope_context),
+            AgentToolResult::Pending { pending, scope_context } => (pending.preview.clone(), scope_context),
             // an error may name what stands against a call, as far as whoever made it may see that
             AgentToolResult::Error { error } => {
                 return match marks_in(error).iter().find(|mark| !self.is_admitted(sight, mark)) {
@@ -410,6 +411,7 @@ fn incoming(actor: &Actor, event: &str, args: &Value, call_id: &str) -> Incoming
         grant: Some(actor.grant.clone()),
         key: idempotency_key(actor.turn, call_id),
         deadline_ms: now_ms() + 60_000,
+        contract: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     db::{
-        Tx,
+        Tx, approval,
         audit_log::{self, NewEntry},
     },
     error::ToolError,
@@ -13,6 +13,10 @@ use crate::{
 };
 use contract::{Action, AgentToolResult, Event};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// What the trail calls a decision, which is no tool's.
+const DECISION_EVENT: &str = "decide.approval";
 
 /// What stands in the trail instead of a field that must not be kept.
 const REDACTED: &str = "[redacted]";
@@ -40,6 +44,8 @@ pub(crate) struct Act<'a> {
     pub(crate) standing: &'a Standing,
     pub(crate) event: Event,
     pub(crate) claim: &'a Claim<'a>,
+    /// Under which approval, where it needed one.
+    pub(crate) approval: Option<Uuid>,
     pub(crate) arguments: &'a Value,
 }
 
@@ -59,15 +65,12 @@ pub(crate) async fn audit_tool_write(
         standing,
         event,
         claim,
+        approval,
         arguments,
     } = act;
     let key = claim.key();
     let actor = &standing.actor;
     let turn_id = caller.turn_id().map(|turn| turn.to_string());
-    let tool_call_id = turn_id
-        .as_ref()
-        .and_then(|turn| key.text.strip_prefix(turn.as_str())?.strip_prefix(':'))
-        .unwrap_or(key.text);
     let entry = NewEntry {
         // a member of staff writes in their own school, whatever a handler says; the policy of the table holds it to that
         school_id: actor.school_id.unwrap_or(written.subject.school_id),
@@ -81,10 +84,69 @@ pub(crate) async fn audit_tool_write(
         event: event.as_str(),
         door: caller.door().as_str(),
         turn_id: turn_id.clone(),
-        tool_call_id,
+        tool_call_id: tool_call_id(caller, key.text),
+        approval_id: approval,
         arguments: &redacted(arguments),
     };
     Ok(audit_log::seal(tx, entry, key, &serde_json::to_value(reply)?).await?)
+}
+
+/// A decision about a call that waited, as the trail tells it.
+#[derive(Debug)]
+pub(crate) struct Ruled<'a> {
+    /// `APPROVE`, `REJECT` or `EDIT`.
+    pub(crate) action: &'static str,
+    pub(crate) approval: &'a approval::Row,
+    pub(crate) reason: Option<&'a str>,
+    /// The arguments that were put in place of others.
+    pub(crate) arguments: Option<&'a Value>,
+}
+
+/// Writes the row of a decision, in the transaction in which it is made.
+///
+/// # Errors
+///
+/// When the database refuses it; the decision is then undone with it.
+pub(crate) async fn audit_decision(
+    tx: &mut Tx,
+    caller: &Caller,
+    standing: &Standing,
+    ruled: Ruled<'_>,
+) -> Result<(), ToolError> {
+    let approval = ruled.approval;
+    let mut said = Map::from_iter([("event".to_owned(), json!(approval.event))]);
+    said.extend(ruled.reason.map(|reason| ("reason".to_owned(), json!(reason))));
+    said.extend(
+        ruled
+            .arguments
+            .map(|arguments| ("arguments".to_owned(), arguments.clone())),
+    );
+    let actor = &standing.actor;
+    let entry = NewEntry {
+        school_id: approval.school_id,
+        campus_id: approval.campus_id,
+        actor_sub: actor.sub,
+        actor_email: &actor.email,
+        actor_type: actor.user_type.as_str(),
+        action: ruled.action,
+        resource_type: "APPROVAL",
+        resource_id: approval.id,
+        event: DECISION_EVENT,
+        door: caller.door().as_str(),
+        turn_id: approval.turn_id.map(|turn| turn.to_string()),
+        tool_call_id: &approval.tool_call_id,
+        approval_id: Some(approval.id),
+        arguments: &redacted(&Value::Object(said)),
+    };
+    Ok(audit_log::note(tx, entry).await?)
+}
+
+/// The call within its turn, which its key ends with; of a peer without turns, the key.
+pub(crate) fn tool_call_id<'k>(caller: &Caller, key: &'k str) -> &'k str {
+    caller
+        .turn_id()
+        .and_then(|turn| key.strip_prefix(&turn.to_string())?.strip_prefix(':'))
+        .unwrap_or(key)
 }
 
 /// The arguments as they may be kept.

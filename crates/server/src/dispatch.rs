@@ -145,8 +145,22 @@ pub(crate) async fn enter(
     wanted: Wanted,
     access: Access<'_>,
 ) -> Result<Entered, DispatchError> {
+    enter_about(database, grants, wanted, access, Topics::of(Resource::Campus)).await
+}
+
+/// The same, with the rights about other things as well.
+///
+/// # Errors
+///
+/// See [`enter`].
+pub(crate) async fn enter_about(
+    database: &Database,
+    grants: &GrantKey,
+    wanted: Wanted,
+    access: Access<'_>,
+    topics: Topics,
+) -> Result<Entered, DispatchError> {
     let caller = prepare(database, grants, wanted).await?.caller;
-    let topics = Topics::of(Resource::Campus);
     let mut frame = in_tenant_scope(database, &caller, access, LIMIT, topics).await?;
     let standing = Standing::rebuild(&mut frame, &caller)?;
     let tx = frame.tx;

@@ -28,6 +28,19 @@ pub enum ToolError {
     /// The grant is missing, forged, expired, or for something else.
     #[error("Permission denied: {0}.")]
     Grant(#[from] crate::grant::GrantError),
+    /// Caller and server know different versions of the tool.
+    #[error(
+        "The tool {event} is another one here than where this call comes from (contract {here} here, {there} there). It was not carried \
+         out. Do not retry; tell the user that the system is being updated, and to ask again later."
+    )]
+    OtherContract {
+        /// The tool's event.
+        event: &'static str,
+        /// The beginning of the hash of its contract here.
+        here: String,
+        /// And of that which the caller knows.
+        there: String,
+    },
     /// The arguments do not fit the tool; the text says where and why.
     #[error("Invalid tool arguments: {0}")]
     Invalid(String),
@@ -107,6 +120,7 @@ impl ToolError {
             Self::Grant(_) | Self::NoTenantScope | Self::Denied { .. } | Self::Forbidden(_) => Kind::Denial,
             Self::MissingIdentity
             | Self::Malformed(_)
+            | Self::OtherContract { .. }
             | Self::Invalid(_)
             | Self::NotFound(_)
             | Self::Conflict(_)

@@ -4,13 +4,13 @@
 //!  1  parse the envelope                       (the packet around it is the door's)
 //!  2  identified      no `sub` or `type` → Missing tool-call identity.
 //!  3  admit           the turn's grant, for exactly this identity and scope
-//!  4  arguments       the tool's schema, then its type
+//!  4  arguments       the tool that the caller knows, its schema, then its type
 //!  5  tenant_of       no tenant → No school context for this user.
 //!  6  in_tenant_scope one transaction of that tenant, READ ONLY for a read, alone with its key for a write
 //!  7  rebuild         facts and ability, from the rows as they are now
 //!  8  auth.admit      the posture's gate
 //!  9  answered        a write's idempotency key: done before → the same reply
-//! 10                  approval, where a tool needs one (not yet: such tools run at once)
+//! 10  Word            a person's approval, where the tool needs one: without it, 11 is undone and asked about
 //! 11  run             the handler
 //! 12  seal            one audit row and the reply, in the same transaction; commit
 //! 13  describe        what the result covers
@@ -18,9 +18,10 @@
 //! ```
 
 use crate::{
+    approval::{Approved, Preview, Request, Word},
     audit::{Act, audit_tool_write},
     clock,
-    db::{Access, Database, DbError, Tx},
+    db::{Access, Database, DbError, Tx, approval::check_deferred},
     error::{Kind, ToolError, to_tool_error},
     grant::{Caller, GrantKey, own_key},
     hooks,
@@ -30,10 +31,11 @@ use crate::{
     tenant::{Frame, in_tenant_scope, tenant_of},
     tools::{Arguments, Call, Done, Handler, Handlers},
 };
+use chrono::{DateTime, Utc};
 use contract::{AgentCallScope, AgentIdentity, AgentToolResult, envelope::MAX_REPLY_DATA_BYTES};
 use futures_util::FutureExt;
 use serde_json::Value;
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 use uuid::Uuid;
 
 /// How often a call that conflicts with another transaction is run, while its time lasts.
@@ -52,6 +54,8 @@ pub struct Incoming {
     pub key: String,
     /// When the caller stops waiting, in milliseconds since 1970.
     pub deadline_ms: i64,
+    /// The hash of the tool's contract that the caller knows, if it says.
+    pub contract: Option<String>,
 }
 
 /// The pipeline and all that it needs.
@@ -87,6 +91,11 @@ impl Pipeline {
         &self.database
     }
 
+    /// The key that grants are signed with.
+    pub(crate) const fn grants(&self) -> &GrantKey {
+        &self.grants
+    }
+
     /// Runs one call. Never fails and never panics: whatever happens is a result that a model can read.
     pub async fn execute(&self, incoming: Incoming) -> AgentToolResult {
         let label = incoming.event.clone();
@@ -96,14 +105,7 @@ impl Pipeline {
             .pointer("/identity/sub")
             .and_then(Value::as_str)
             .and_then(|sub| sub.parse::<Uuid>().ok());
-        let limited = async {
-            let left = clock::left_until(incoming.deadline_ms).ok_or(ToolError::Expired)?;
-            tokio::time::timeout(left, self.steps(incoming))
-                .await
-                .map_err(|_| ToolError::TimedOut)?
-        };
-        let result = AssertUnwindSafe(limited).catch_unwind().await;
-        match result.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_text(&*panic)))) {
+        match limited(incoming.deadline_ms, Box::pin(self.ask_or_do(incoming))).await {
             Ok(result) => result,
             Err(error) => {
                 if error.kind() == Kind::Denial {
@@ -114,45 +116,150 @@ impl Pipeline {
         }
     }
 
-    async fn steps(&self, incoming: Incoming) -> Result<AgentToolResult, ToolError> {
+    /// Runs a call again that a person approved. Where it would no longer do what was approved, nothing is done, and what it would do
+    /// is answered.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the call, as at any other.
+    pub(crate) async fn carry_out(&self, incoming: Incoming, approved: &Approved) -> Result<End, ToolError> {
+        let word = Word::Approved(approved);
+        let deadline_ms = incoming.deadline_ms;
+        let run = async { self.run(&self.admit(incoming)?, word).await };
+        limited(deadline_ms, Box::pin(run)).await
+    }
+
+    /// Runs a call whose arguments a person changed, undoes it, and hands what it would do to whoever asks about it.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the call, as at any other.
+    pub(crate) async fn try_out(&self, incoming: Incoming) -> Result<(Admission<'_>, Preview), ToolError> {
+        let deadline_ms = incoming.deadline_ms;
+        let tried = async {
+            let call = self.admit(incoming)?;
+            match self.run(&call, Word::Changed).await? {
+                End::Asks(preview) => Ok((call, preview)),
+                End::Reply(_) => Err(ToolError::Conflict("This call needs no approval any more.".to_owned())),
+            }
+        };
+        limited(deadline_ms, Box::pin(tried)).await
+    }
+
+    /// A call as every door makes it.
+    async fn ask_or_do(&self, incoming: Incoming) -> Result<AgentToolResult, ToolError> {
+        let call = self.admit(incoming)?;
+        let preview = match self.run(&call, Word::Unsaid).await? {
+            End::Reply(result) => return Ok(result),
+            End::Asks(preview) => preview,
+        };
+        let (tenant, limit) = (tenant_of(&call.caller)?, call.left()?);
+        let mut tx = self.database.begin_writing(tenant, &call.key, limit).await?;
+        let pending = call.request().ask(&mut tx, &preview).await?;
+        tx.commit().await?;
+        Ok(pending)
+    }
+
+    /// Steps 2 to 5.
+    fn admit(&self, incoming: Incoming) -> Result<Admission<'_>, ToolError> {
         let handler = self.handlers.get(&incoming.event).ok_or_else(unknown_event)?;
         let (identity, scope, args) = identified(incoming.request)?;
         let caller = self.grants.admit(identity, scope, incoming.grant.as_deref())?;
         own_key(&caller, &incoming.key)?;
+        handler.means(incoming.contract.as_deref())?;
         let arguments = handler.arguments(args)?;
         tenant_of(&caller)?;
-        let access = access_of(handler, &incoming.key);
+        Ok(Admission {
+            handler,
+            caller,
+            arguments,
+            key: incoming.key,
+            deadline_ms: incoming.deadline_ms,
+        })
+    }
+
+    /// Steps 6 to 13, again after a conflict.
+    async fn run(&self, call: &Admission<'_>, word: Word<'_>) -> Result<End, ToolError> {
+        let access = access_of(call.handler, &call.key);
+        let topics = call.arguments.topics();
         let mut attempt = 1;
         loop {
-            let limit = clock::left_until(incoming.deadline_ms).ok_or(ToolError::Expired)?;
-            let frame = in_tenant_scope(&self.database, &caller, access, limit, arguments.topics()).await?;
-            match self.attempt(frame, handler, &caller, &arguments, &incoming.key).await {
+            let began = clock::now();
+            let frame = in_tenant_scope(&self.database, &call.caller, access, call.left()?, topics).await?;
+            match in_transaction(frame, call, word, began).await {
                 Err(error) if error.is_transient() && attempt < MAX_ATTEMPTS => attempt += 1,
                 result => return result,
             }
             tokio::time::sleep(Duration::from_millis(5 << attempt)).await;
         }
     }
+}
 
-    /// Steps 7 to 13, in one transaction that is either committed whole or undone.
-    async fn attempt(
-        &self,
-        mut frame: Frame,
-        handler: &Handler,
-        caller: &Caller,
-        arguments: &Arguments,
-        key: &str,
-    ) -> Result<AgentToolResult, ToolError> {
-        match in_frame(&mut frame, handler, caller, arguments, key).await {
-            Ok(result) if handler.tool.definition.event.is_mutating() => {
-                frame.tx.commit().await.map_err(commit_failed)?;
-                hooks::between_effect_and_reply().await;
-                Ok(result)
-            }
-            result => {
-                end_unchanged(frame.tx);
-                result
-            }
+/// A call that was admitted, before it is run.
+pub(crate) struct Admission<'a> {
+    handler: &'a Handler,
+    caller: Caller,
+    arguments: Arguments,
+    key: String,
+    deadline_ms: i64,
+}
+
+impl Admission<'_> {
+    /// The call as it is asked about.
+    pub(crate) fn request(&self) -> Request<'_> {
+        Request {
+            caller: &self.caller,
+            handler: self.handler,
+            arguments: &self.arguments,
+            key: &self.key,
+        }
+    }
+
+    fn left(&self) -> Result<Duration, ToolError> {
+        clock::left_until(self.deadline_ms).ok_or(ToolError::Expired)
+    }
+}
+
+/// How a call ends that was not refused.
+pub(crate) enum End {
+    /// With its reply; a write's effect was made, now or before.
+    Reply(AgentToolResult),
+    /// Undone, as a person must say yes to this first.
+    Asks(Preview),
+}
+
+/// Runs something of a call in its time, whatever happens in it. It comes boxed, as it would else be held several times over.
+async fn limited<T>(deadline_ms: i64, run: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
+    let in_time = async {
+        let left = clock::left_until(deadline_ms).ok_or(ToolError::Expired)?;
+        tokio::time::timeout(left, run).await.map_err(|_| ToolError::TimedOut)?
+    };
+    let result = AssertUnwindSafe(in_time).catch_unwind().await;
+    result.unwrap_or_else(|panic| Err(ToolError::Panicked(panic_text(&*panic))))
+}
+
+/// Steps 7 to 13, in one transaction that is either committed whole or undone.
+async fn in_transaction(
+    mut frame: Frame,
+    call: &Admission<'_>,
+    word: Word<'_>,
+    began: DateTime<Utc>,
+) -> Result<End, ToolError> {
+    match in_frame(&mut frame, call, word, began).await {
+        Ok(End::Reply(result)) if call.handler.tool.definition.event.is_mutating() => {
+            frame.tx.commit().await.map_err(commit_failed)?;
+            hooks::between_effect_and_reply().await;
+            Ok(End::Reply(result))
+        }
+        Ok(End::Asks(preview)) => {
+            check_deferred(&mut frame.tx).await?;
+            // it is asked about on another connection, and the key is free for that
+            frame.tx.rollback().await?;
+            Ok(End::Asks(preview))
+        }
+        result => {
+            end_unchanged(frame.tx);
+            result
         }
     }
 }
@@ -181,17 +288,28 @@ fn end_unchanged(tx: Tx) {
 
 async fn in_frame(
     frame: &mut Frame,
-    handler: &Handler,
-    caller: &Caller,
-    arguments: &Arguments,
-    key: &str,
-) -> Result<AgentToolResult, ToolError> {
+    admission: &Admission<'_>,
+    word: Word<'_>,
+    began: DateTime<Utc>,
+) -> Result<End, ToolError> {
+    let Admission {
+        handler,
+        caller,
+        arguments,
+        key,
+        ..
+    } = admission;
     let event = handler.tool.definition.event;
     let standing = Standing::rebuild(frame, caller)?;
     let admitted = handler.auth.admit(&standing)?;
     let claim = Claim::of(caller, event, key, arguments.value())?;
+    if handler.tool.definition.approval.is_needed()
+        && let Some(reply) = word.answered(&mut frame.tx, caller, event.as_str(), &claim).await?
+    {
+        return Ok(End::Reply(reply));
+    }
     if let Some(reply) = claim.answered(frame.earlier.take())? {
-        return Ok(reply);
+        return Ok(End::Reply(reply));
     }
     let tx = &mut frame.tx;
     let mut call = Call::new(&standing, caller.scope(), admitted, tx);
@@ -200,18 +318,30 @@ async fn in_frame(
     let coverage = call.into_coverage();
     let cut = cut_to_size(&mut data)?;
     let scope_context = describe_scope_context(handler.auth, &standing, &coverage, cut);
-    let reply = AgentToolResult::Data { data, scope_context };
-    if let Some(written) = written {
-        let act = Act {
-            caller,
-            standing: &standing,
-            event,
-            claim: &claim,
-            arguments: arguments.value(),
-        };
-        audit_tool_write(tx, act, written, &reply).await?;
+    let Some(written) = written else {
+        return Ok(End::Reply(AgentToolResult::Data { data, scope_context }));
+    };
+    let preview = Preview {
+        data,
+        scope_context,
+        began,
+        written,
+    };
+    if !word.lets_through(handler, &preview) {
+        return Ok(End::Asks(preview));
     }
-    Ok(reply)
+    let reply = word.reply(preview.data, preview.scope_context, arguments.value());
+    let act = Act {
+        caller,
+        standing: &standing,
+        event,
+        claim: &claim,
+        approval: word.approval(),
+        arguments: arguments.value(),
+    };
+    audit_tool_write(tx, act, written, &reply).await?;
+    word.fulfil(tx, &reply).await?;
+    Ok(End::Reply(reply))
 }
 
 /// Step 2: whoever has no `sub` or no `type` is nobody, and then the envelope must read as one.

@@ -26,6 +26,8 @@ const PREFIX: &str = "v1";
 pub enum Door {
     /// A message in chat.
     Chat,
+    /// A request at the HTTP door.
+    Rest,
     /// An operator at a terminal.
     Operator,
     /// A peer without grants, where the server admits such.
@@ -38,6 +40,7 @@ impl Door {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::Rest => "rest",
             Self::Operator => "operator",
             Self::Peer => "peer",
         }

@@ -6,6 +6,12 @@ pub(crate) fn between_effect_and_reply() -> std::future::Ready<()> {
     std::future::ready(())
 }
 
+/// After a decision was claimed, before the call is run: where a killed server has promised what it has not done.
+#[cfg(not(feature = "test-hooks"))]
+pub(crate) fn between_claim_and_run(_approval: uuid::Uuid) -> std::future::Ready<()> {
+    std::future::ready(())
+}
+
 /// In the frame of an admitted call, where its handler begins.
 #[cfg(not(feature = "test-hooks"))]
 pub(crate) const fn in_handler(_key: &str) {}
@@ -17,16 +23,38 @@ pub(crate) use panic::in_handler;
 #[cfg(feature = "test-hooks")]
 pub use panic::{abort_on, panic_on};
 #[cfg(feature = "test-hooks")]
-pub(crate) use pause::between_effect_and_reply;
+pub(crate) use pause::{between_claim_and_run, between_effect_and_reply};
 #[cfg(feature = "test-hooks")]
-pub use pause::pause_between_effect_and_reply;
+pub use pause::{halt_after_claim, pause_between_effect_and_reply};
 
 #[cfg(feature = "test-hooks")]
 mod pause {
     use std::{
-        sync::atomic::{AtomicU64, Ordering},
+        sync::{
+            Mutex, PoisonError,
+            atomic::{AtomicU64, Ordering},
+        },
         time::Duration,
     };
+    use uuid::Uuid;
+
+    static HALTED: Mutex<Vec<Uuid>> = Mutex::new(Vec::new());
+
+    /// Makes whoever next decides this never come to running it, as if its process had ended there.
+    pub fn halt_after_claim(approval: Uuid) {
+        HALTED.lock().unwrap_or_else(PoisonError::into_inner).push(approval);
+    }
+
+    pub(crate) async fn between_claim_and_run(approval: Uuid) {
+        let is_halted = {
+            let mut halted = HALTED.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = halted.iter().position(|due| *due == approval);
+            at.map(|at| halted.swap_remove(at)).is_some()
+        };
+        if is_halted {
+            std::future::pending::<()>().await;
+        }
+    }
 
     static PAUSE_MS: AtomicU64 = AtomicU64::new(0);
 

@@ -45,6 +45,11 @@ impl<'a> Claim<'a> {
         }
     }
 
+    /// Whether somebody used the key for this very call.
+    pub(crate) fn is_of(&self, event: &str, actor: Uuid, digest: &[u8]) -> bool {
+        event == self.event.as_str() && actor == self.actor && digest == self.digest
+    }
+
     /// The reply of the same call, where it was done before.
     ///
     /// # Errors
@@ -52,7 +57,7 @@ impl<'a> Claim<'a> {
     /// [`ToolError::KeyReused`] where the key was used for other arguments, another tool or by somebody else.
     pub(crate) fn answered(&self, earlier: Option<EarlierCall>) -> Result<Option<AgentToolResult>, ToolError> {
         let Some(earlier) = earlier else { return Ok(None) };
-        if earlier.event != self.event.as_str() || earlier.actor != self.actor || earlier.digest != self.digest {
+        if !self.is_of(&earlier.event, earlier.actor, &earlier.digest) {
             return Err(ToolError::KeyReused);
         }
         Ok(Some(serde_json::from_value(earlier.reply)?))

@@ -233,6 +233,7 @@ impl Server {
             grant: request.grant,
             key: request.key,
             deadline_ms,
+            contract: request.contract,
         };
         if !delivery.redelivered {
             return Ok(self.pipeline.execute(incoming).await);

@@ -237,6 +237,7 @@ pub struct Handler {
     pub(crate) tool: &'static RpcTool,
     pub(crate) auth: Auth,
     pub(crate) one_plan: bool,
+    pub(crate) contract_hash: String,
     validator: Validator,
     parses: fn(&Value) -> Result<Topics, serde_json::Error>,
     run: for<'a> fn(&'a Value, &'a mut Call<'_>) -> Running<'a>,
@@ -262,6 +263,8 @@ impl Arguments {
 
 /// How many problems with arguments are told at once: enough to mend a call, few enough to be read.
 const MAX_PROBLEMS: usize = 5;
+/// How much of a hash is told, in characters: enough for an operator to find which is which.
+const SHOWN_OF_HASH: usize = 12;
 /// The longest description of one problem, in characters.
 const MAX_PROBLEM_CHARS: usize = 300;
 
@@ -294,6 +297,22 @@ impl Handler {
             }
         }
         Err(ToolError::Invalid(problems.join("; ")))
+    }
+
+    /// Whether a caller that says which contract it knows means this tool. One that says nothing is believed.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::OtherContract`].
+    pub(crate) fn means(&self, contract: Option<&str>) -> Result<(), ToolError> {
+        match contract {
+            Some(known) if known != self.contract_hash => Err(ToolError::OtherContract {
+                event: self.tool.definition.event.as_str(),
+                here: self.contract_hash.chars().take(SHOWN_OF_HASH).collect(),
+                there: known.chars().take(SHOWN_OF_HASH).collect(),
+            }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Step 11.
@@ -369,6 +388,7 @@ impl Handlers {
             tool,
             auth: T::POSTURE.auth(),
             one_plan: T::ONE_PLAN,
+            contract_hash: tool.contract_hash(),
             validator,
             parses: |args| T::deserialize(args).map(|args| args.asks()),
             run: |args, call| Box::pin(run::<T>(args, call)),

@@ -21,6 +21,7 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) door: &'a str,
     pub(crate) turn_id: Option<String>,
     pub(crate) tool_call_id: &'a str,
+    pub(crate) approval_id: Option<Uuid>,
     pub(crate) arguments: &'a Value,
 }
 
@@ -34,8 +35,8 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: 
                      INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest, reply, finished_at)
                      VALUES ($14, $15, $10, $4, $18, $16, now()) RETURNING key)
                  INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
-                                        resource_id, event, door, turn_id, tool_call_id, arguments)
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $17 FROM finished",
+                                        resource_id, event, door, turn_id, tool_call_id, arguments, approval_id)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $17, $19 FROM finished",
                 entry.school_id,
                 Uuid::now_v7(),
                 entry.campus_id,
@@ -54,6 +55,7 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: 
                 Json(reply) as _,
                 Json(entry.arguments) as _,
                 key.digest,
+                entry.approval_id,
             )
             .execute(tx.connection()?)
             .await?
@@ -64,8 +66,8 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: 
                      INSERT INTO operator_tool_calls (key, event, actor_sub, arguments_digest, reply, finished_at)
                      VALUES ($14, $10, $4, $17, $15, now()) RETURNING key)
                  INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
-                                        resource_id, event, door, turn_id, tool_call_id, arguments)
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $16 FROM finished",
+                                        resource_id, event, door, turn_id, tool_call_id, arguments, approval_id)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $16, $18 FROM finished",
                 entry.school_id,
                 Uuid::now_v7(),
                 entry.campus_id,
@@ -83,11 +85,39 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: 
                 Json(reply) as _,
                 Json(entry.arguments) as _,
                 key.digest,
+                entry.approval_id,
             )
             .execute(tx.connection()?)
             .await?
         }
     };
+    one_row(written.rows_affected())
+}
+
+/// Writes a row that stands alone: of what is no tool's write and has a record of its own, in the same transaction.
+pub(crate) async fn note(tx: &mut Tx, entry: NewEntry<'_>) -> DbResult<()> {
+    let written = sqlx::query!(
+        "INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type, resource_id,
+                                event, door, turn_id, tool_call_id, approval_id, arguments)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+        entry.school_id,
+        Uuid::now_v7(),
+        entry.campus_id,
+        entry.actor_sub,
+        entry.actor_email,
+        entry.actor_type,
+        entry.action,
+        entry.resource_type,
+        entry.resource_id,
+        entry.event,
+        entry.door,
+        entry.turn_id,
+        entry.tool_call_id,
+        entry.approval_id,
+        Json(entry.arguments) as _,
+    )
+    .execute(tx.connection()?)
+    .await?;
     one_row(written.rows_affected())
 }
 

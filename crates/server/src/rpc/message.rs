@@ -2,7 +2,7 @@
 
 use crate::{error::ToolError, idempotency::MAX_KEY_BYTES};
 use broker_guard::UNREADABLE_HEADER;
-use contract::envelope::{DEADLINE_HEADER, GRANT_HEADER, MAX_PACKET_BYTES, RequestPacket};
+use contract::envelope::{CONTRACT_HEADER, DEADLINE_HEADER, GRANT_HEADER, MAX_PACKET_BYTES, RequestPacket};
 use lapin::{
     BasicProperties,
     message::Delivery,
@@ -18,6 +18,7 @@ pub(super) struct Request {
     pub(super) grant: Option<String>,
     pub(super) key: String,
     pub(super) deadline_ms: Option<i64>,
+    pub(super) contract: Option<String>,
 }
 
 /// Why a delivery is a dead letter.
@@ -72,6 +73,7 @@ impl Request {
             grant: header(delivery, GRANT_HEADER).and_then(as_text),
             key,
             deadline_ms: deadline(delivery)?,
+            contract: contract(delivery)?,
         })
     }
 }
@@ -141,6 +143,14 @@ fn deadline(delivery: &Delivery) -> Result<Option<i64>, Rejected> {
             .map(Some)
             .ok_or_else(unreadable),
     }
+}
+
+/// The hash of the contract that the caller knows. One that cannot be read is not one that fits.
+fn contract(delivery: &Delivery) -> Result<Option<String>, Rejected> {
+    let unreadable = || Rejected::malformed("the tool's contract cannot be read");
+    header(delivery, CONTRACT_HEADER)
+        .map(|value| as_text(value).ok_or_else(unreadable))
+        .transpose()
 }
 
 fn header<'a>(delivery: &'a Delivery, name: &str) -> Option<&'a AMQPValue> {

@@ -1,0 +1,458 @@
+//! Decisions about calls that wait for a person: who may decide, what becomes of each, and what is looked after when nobody does.
+//!
+//! A decision claims its row first, with a row of the audit log; the call is run after that, whole, as whoever asked for it. One of all
+//! decisions about a row wins, however many are sent, and a process that dies in between leaves a row that is taken up again.
+
+pub(crate) mod care;
+mod ruling;
+mod view;
+
+use self::ruling::What;
+pub use self::{care::Told, ruling::Ruling, view::ApprovalView};
+use crate::{
+    ability::Topics,
+    approval::{self, Approved, Preview},
+    audit::{Ruled, audit_decision},
+    clock,
+    conversation::Person,
+    db::{
+        Access, DbError, Tenant, account,
+        approval::{self as rows, Row, Verdict},
+    },
+    dispatch::{self, DispatchError, Entered, Wanted},
+    error::{Kind, ToolError, to_tool_error},
+    execute::{End, Incoming, Pipeline},
+    grant::{Door, TurnGrant},
+    hooks,
+    standing::Standing,
+};
+use chrono::{DateTime, Utc};
+use contract::{Action, AgentToolResult, Resource, envelope::WRITE_DEADLINE};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// How long a decision's own statements may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How long the grant lasts under which an approved call is run: longer than any call.
+const GRANT_LASTS: Duration = Duration::from_mins(5);
+/// The most that are listed of one school.
+const MAX_SHOWN: i64 = 200;
+
+/// Why something could not be decided.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionError {
+    /// There is no such thing, or it is for somebody else to decide: the same answer for both.
+    #[error("There is no such approval.")]
+    Unknown,
+    /// It was asked for by this very person, and needs somebody else.
+    #[error("Somebody else must decide this.")]
+    NeedsAnother,
+    /// Somebody was faster, or it is too late.
+    #[error("This can no longer be decided: it was decided before, was taken back, has changed, or its time is over.")]
+    TooLate,
+    /// What was sent cannot be taken.
+    #[error("{0}")]
+    Invalid(String),
+    /// The person has no standing, or cannot be told from others.
+    #[error(transparent)]
+    Dispatch(#[from] DispatchError),
+    /// A step failed.
+    #[error(transparent)]
+    Failed(#[from] ToolError),
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+/// What became of a call that was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    /// It was done.
+    Executed,
+    /// It was approved, and refused when it was run.
+    Failed,
+    /// It was approved, and would by now do something else than was shown: that must be decided anew.
+    AskedAnew,
+    /// It was approved, and will be done as soon as that is possible.
+    Executing,
+    /// It is not done.
+    Rejected,
+    /// It is not done; a call with other arguments waits in its place.
+    Replaced,
+}
+
+/// A decision that was taken.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settled {
+    /// What became of the call.
+    pub became: Became,
+    /// The approval as it stands now; of a replaced one, the one in its place.
+    pub approval: ApprovalView,
+}
+
+/// What somebody has to do with a call that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// It is theirs to decide.
+    Decides,
+    /// They asked for it, and somebody else decides.
+    Sees,
+}
+
+/// Calls of all schools that wait.
+pub struct Decisions {
+    pipeline: Arc<Pipeline>,
+}
+
+impl Decisions {
+    /// Over the pipeline that the calls are run by.
+    #[must_use]
+    pub const fn new(pipeline: Arc<Pipeline>) -> Self {
+        Self { pipeline }
+    }
+
+    /// What waits for this person's decision, and what they asked for and others decide; newest first in each school.
+    ///
+    /// # Errors
+    ///
+    /// Where the person has no standing anywhere.
+    pub async fn waiting(&self, person: &Person, door: Door) -> Result<Vec<ApprovalView>, DecisionError> {
+        let mut found = Vec::new();
+        for wanted in self.everywhere(person, door).await? {
+            let Some(mut entered) = self.come_in(wanted).await? else {
+                continue;
+            };
+            let waiting = rows::waiting(&mut entered.tx, entered.standing.actor.sub, MAX_SHOWN).await?;
+            entered.tx.rollback().await?;
+            for row in waiting {
+                if let Some(part) = part_in(&entered.standing, &row)? {
+                    found.push(ApprovalView::of(row, part == Part::Decides));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// One approval, whatever has become of it.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Unknown`] where this person has nothing to do with it.
+    pub async fn one(&self, person: &Person, door: Door, id: Uuid) -> Result<ApprovalView, DecisionError> {
+        let (entered, row, part) = self.find(person, door, id).await?;
+        entered.tx.rollback().await?;
+        Ok(ApprovalView::of(row, part == Part::Decides))
+    }
+
+    /// Takes a decision, and carries it out.
+    ///
+    /// # Errors
+    ///
+    /// See [`DecisionError`]; nothing was decided then, but for a failure after an approval, which is taken up again.
+    pub async fn decide(
+        &self,
+        person: &Person,
+        door: Door,
+        id: Uuid,
+        ruling: Ruling,
+    ) -> Result<Settled, DecisionError> {
+        let (entered, row, part) = self.find(person, door, id).await?;
+        if part != Part::Decides {
+            entered.tx.rollback().await?;
+            return Err(DecisionError::NeedsAnother);
+        }
+        let Ruling { what, seen } = ruling;
+        let mut became = id;
+        match what {
+            What::Approve => {
+                self.approve(entered, &row, seen).await?;
+                hooks::between_claim_and_run(id).await;
+                self.carry_out(&row).await?;
+            }
+            What::Reject(reason) => self.reject(entered, &row, reason.as_deref(), seen).await?,
+            What::Edit(arguments) => {
+                entered.tx.rollback().await?;
+                became = self.edit((person, door), &row, arguments, seen).await?;
+            }
+        }
+        self.settled(row.school_id, became, became != id).await
+    }
+
+    async fn approve(&self, entered: Entered, row: &Row, seen: Option<DateTime<Utc>>) -> Result<(), DecisionError> {
+        let verdict = Verdict {
+            status: "executing",
+            by: entered.standing.actor.sub,
+            reason: None,
+            result: None,
+            seen,
+        };
+        let ruled = Ruled {
+            action: "APPROVE",
+            approval: row,
+            reason: None,
+            arguments: None,
+        };
+        claim(entered, verdict, ruled).await
+    }
+
+    async fn reject(
+        &self,
+        entered: Entered,
+        row: &Row,
+        reason: Option<&str>,
+        seen: Option<DateTime<Utc>>,
+    ) -> Result<(), DecisionError> {
+        let result = as_json(&AgentToolResult::error(rejected(reason)))?;
+        let verdict = Verdict {
+            status: "rejected",
+            by: entered.standing.actor.sub,
+            reason,
+            result: Some(&result),
+            seen,
+        };
+        let ruled = Ruled {
+            action: "REJECT",
+            approval: row,
+            reason,
+            arguments: None,
+        };
+        claim(entered, verdict, ruled).await
+    }
+
+    /// Asks about the same tool with other arguments, after it went through every gate with them. Answers what is asked instead.
+    async fn edit(
+        &self,
+        (person, door): (&Person, Door),
+        row: &Row,
+        arguments: Value,
+        seen: Option<DateTime<Utc>>,
+    ) -> Result<Uuid, DecisionError> {
+        let tried = self.pipeline.try_out(self.incoming(row, &arguments)?).await;
+        let (call, preview) = tried.map_err(|error| match error.kind() {
+            Kind::Denial | Kind::Rejection => DecisionError::Invalid(to_tool_error(&error, "edit")),
+            Kind::Fault => error.into(),
+        })?;
+        let (mut entered, row, part) = self.find(person, door, row.id).await?;
+        if part != Part::Decides {
+            return Err(DecisionError::NeedsAnother);
+        }
+        let verdict = Verdict {
+            status: "replaced",
+            by: entered.standing.actor.sub,
+            reason: None,
+            result: None,
+            seen,
+        };
+        if !rows::claim(&mut entered.tx, row.school_id, row.id, verdict).await? {
+            return Err(DecisionError::TooLate);
+        }
+        let instead = call.request().ask_instead(&mut entered.tx, &preview, row.id).await?;
+        let ruled = Ruled {
+            action: "EDIT",
+            approval: &row,
+            reason: None,
+            arguments: Some(&arguments),
+        };
+        audit_decision(&mut entered.tx, &entered.caller, &entered.standing, ruled).await?;
+        entered.tx.commit().await?;
+        instead.ok_or(DecisionError::TooLate)
+    }
+
+    /// Runs an approved call, and stores what comes of it. A failure that may pass leaves it to be taken up again.
+    async fn carry_out(&self, row: &Row) -> Result<(), DecisionError> {
+        let approved = Approved {
+            school: row.school_id,
+            id: row.id,
+            contract_hash: row.contract_hash.clone(),
+            preview: row.preview.clone(),
+            scope_context: row.scope_context.clone(),
+            previewed_at: row.previewed_at,
+            is_changed: row.replaces.is_some(),
+        };
+        let incoming = self.incoming(row, &row.arguments)?;
+        match self.pipeline.carry_out(incoming, &approved).await {
+            Ok(End::Reply(_)) => Ok(()),
+            Ok(End::Asks(preview)) => self.ask_anew(row, &preview).await,
+            Err(error) if is_final(&error) => {
+                let text = to_tool_error(&error, &row.event);
+                self.fail(row, text).await
+            }
+            Err(error) => {
+                tracing::warn!(%error, approval = %row.id, event = row.event, "an approved call was not carried out yet");
+                Ok(())
+            }
+        }
+    }
+
+    async fn ask_anew(&self, row: &Row, preview: &Preview) -> Result<(), DecisionError> {
+        let handler = self.pipeline.handlers().get(&row.event).ok_or(DecisionError::Unknown)?;
+        let mut tx = self.begin(row).await?;
+        rows::ask_anew(&mut tx, row.school_id, row.id, approval::shown(handler, preview)).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn fail(&self, row: &Row, text: String) -> Result<(), DecisionError> {
+        let mut tx = self.begin(row).await?;
+        let result = as_json(&AgentToolResult::error(text))?;
+        rows::failed(&mut tx, row.school_id, row.id, &result).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn begin(&self, row: &Row) -> Result<crate::db::Tx, DbError> {
+        let key = format!("approval:{}", row.id);
+        let tenant = Tenant::School(row.school_id);
+        self.pipeline.database().begin_writing(tenant, &key, LIMIT).await
+    }
+
+    /// The call as its requester would make it now.
+    fn incoming(&self, row: &Row, arguments: &Value) -> Result<Incoming, DecisionError> {
+        let read = |error| DecisionError::Failed(ToolError::Unserialisable(error));
+        let grant = match row.turn_id {
+            None => None,
+            Some(turn_id) => {
+                let grant = TurnGrant {
+                    identity: serde_json::from_value(row.identity.clone()).map_err(read)?,
+                    scope: serde_json::from_value(row.scope.clone()).map_err(read)?,
+                    turn_id,
+                    door: serde_json::from_value(json!(row.door)).map_err(read)?,
+                    expires_at_ms: clock::deadline_in(GRANT_LASTS),
+                };
+                Some(self.pipeline.grants().mint(&grant).map_err(read)?)
+            }
+        };
+        let handler = self.pipeline.handlers().get(&row.event);
+        let patience = handler.map_or(WRITE_DEADLINE, |handler| handler.tool.definition.deadline());
+        Ok(Incoming {
+            event: row.event.clone(),
+            request: json!({"identity": row.identity, "scope": row.scope, "args": arguments}),
+            grant,
+            key: row.key.clone(),
+            deadline_ms: clock::deadline_in(patience),
+            contract: None,
+        })
+    }
+
+    async fn settled(&self, school: Uuid, id: Uuid, is_instead: bool) -> Result<Settled, DecisionError> {
+        let mut tx = self.pipeline.database().begin(Tenant::School(school), LIMIT).await?;
+        let row = rows::find(&mut tx, id).await?.ok_or(DecisionError::Unknown)?;
+        tx.rollback().await?;
+        let became = match row.status.as_str() {
+            _ if is_instead => Became::Replaced,
+            "executed" => Became::Executed,
+            "failed" => Became::Failed,
+            "rejected" => Became::Rejected,
+            "pending" => Became::AskedAnew,
+            _ => Became::Executing,
+        };
+        Ok(Settled {
+            became,
+            approval: ApprovalView::of(row, true),
+        })
+    }
+
+    /// The schools in which somebody may have something to decide; for a platform administrator, the platform.
+    async fn everywhere(&self, person: &Person, door: Door) -> Result<Vec<Wanted>, DecisionError> {
+        let accounts = account::by_email(self.pipeline.database(), &person.email).await?;
+        if accounts.is_empty() {
+            return Err(DispatchError::UnknownAccount(person.email.clone()).into());
+        }
+        let wanted = accounts.into_iter().map(|account| Wanted {
+            email: person.email.clone(),
+            school: account.school_slug,
+            campus: None,
+            door,
+            lasts: LIMIT,
+            turn: None,
+        });
+        Ok(wanted.collect())
+    }
+
+    /// A frame for somebody, with all their rights as they are now. Whoever may not come in to one school may still work in another.
+    async fn come_in(&self, wanted: Wanted) -> Result<Option<Entered>, DecisionError> {
+        let key = format!("decision:{}", Uuid::new_v4());
+        let (database, grants) = (self.pipeline.database(), self.pipeline.grants());
+        let access = Access::Write { key: &key };
+        match dispatch::enter_about(database, grants, wanted, access, Topics::ALL).await {
+            Ok(entered) => Ok(Some(entered)),
+            Err(DispatchError::Refused(refusal)) if refusal.kind() == Kind::Denial => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// An approval with which somebody has something to do, in a frame of theirs.
+    async fn find(&self, person: &Person, door: Door, id: Uuid) -> Result<(Entered, Row, Part), DecisionError> {
+        for wanted in self.everywhere(person, door).await? {
+            let Some(mut entered) = self.come_in(wanted).await? else {
+                continue;
+            };
+            if let Some(row) = rows::find(&mut entered.tx, id).await?
+                && let Some(part) = part_in(&entered.standing, &row)?
+            {
+                return Ok((entered, row, part));
+            }
+            entered.tx.rollback().await?;
+        }
+        Err(DecisionError::Unknown)
+    }
+}
+
+/// What somebody has to do with an approval: as who asked for it, or as somebody of the school who may now do what its approver must.
+/// A permission that cannot be read is nobody's.
+fn part_in(standing: &Standing, row: &Row) -> Result<Option<Part>, ToolError> {
+    let actor = &standing.actor;
+    let is_own = actor.sub == row.requester;
+    let (Some(action), Some(resource)) = (&row.approver_action, &row.approver_resource) else {
+        return Ok(is_own.then_some(Part::Decides));
+    };
+    if is_own {
+        return Ok(Some(Part::Sees));
+    }
+    let (Some(action), Some(resource)) = (Action::parse(action), Resource::parse(resource)) else {
+        return Ok(None);
+    };
+    let campuses = standing.ability.campuses(action, resource, standing.campus_ids())?;
+    let may = actor.school_id == Some(row.school_id) && campuses.includes(row.campus_id);
+    Ok(may.then_some(Part::Decides))
+}
+
+/// Claims an approval for one decision, with its audit row.
+async fn claim(mut entered: Entered, verdict: Verdict<'_>, ruled: Ruled<'_>) -> Result<(), DecisionError> {
+    let row = ruled.approval;
+    if !rows::claim(&mut entered.tx, row.school_id, row.id, verdict).await? {
+        entered.tx.rollback().await?;
+        return Err(DecisionError::TooLate);
+    }
+    audit_decision(&mut entered.tx, &entered.caller, &entered.standing, ruled).await?;
+    Ok(entered.tx.commit().await?)
+}
+
+/// Whether a call that ended so would end so again.
+const fn is_final(error: &ToolError) -> bool {
+    match error.kind() {
+        Kind::Denial => true,
+        Kind::Rejection => !matches!(
+            error,
+            ToolError::Expired | ToolError::TimedOut | ToolError::InDoubt | ToolError::TooManyTries
+        ),
+        Kind::Fault => false,
+    }
+}
+
+/// What the model reads of a no: final, and no malfunction.
+fn rejected(reason: Option<&str>) -> String {
+    let reason = reason
+        .map(|reason| format!(" Their reason: {reason}"))
+        .unwrap_or_default();
+    format!(
+        "The person did not approve this.{reason} It was not done. Do not ask again for the same thing in this turn; tell them what you \
+         can do instead."
+    )
+}
+
+fn as_json(result: &AgentToolResult) -> Result<Value, ToolError> {
+    Ok(serde_json::to_value(result)?)
+}
