@@ -1,5 +1,6 @@
 //! The operator's commands. The exit status is 0 only when what was asked for was done and, for a call, the reply is data.
 
+mod approvals;
 mod audit;
 mod authz;
 mod call;
@@ -7,6 +8,7 @@ mod chat;
 mod registry;
 mod serve;
 
+use self::approvals::ApprovalsCommand;
 use crate::{
     config::{self, AuthConfig, Config, LogConfig, OwnerConfig, RoleUrls},
     db::{
@@ -88,6 +90,9 @@ enum Command {
         #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u8).range(1..=168))]
         hours: u8,
     },
+    /// Look at calls that wait for somebody's yes, and decide in their name.
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
     /// Look at the audit log.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -226,25 +231,23 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             return chat::chat(&AuthConfig::from_env()?, person, &url).await;
         }
         Command::Token { email, hours } => {
-            let lasts = Duration::from_hours(hours.into());
-            print(&mint(&AuthConfig::from_env()?, &email, lasts).context("AUTH_SECRET")?)?;
+            let minted = mint(&AuthConfig::from_env()?, &email, Duration::from_hours(hours.into()));
+            print(&minted.context("AUTH_SECRET")?)?;
         }
+        Command::Approvals(command) => return approvals::approvals(Config::from_env()?, command).await,
         Command::Audit(AuditCommand::Tail {
             follow,
             school,
             json,
             rows,
         }) => {
-            audit::tail(
-                &RoleUrls::from_env()?,
-                audit::Tail {
-                    follow,
-                    school,
-                    json,
-                    rows,
-                },
-            )
-            .await?;
+            let tail = audit::Tail {
+                follow,
+                school,
+                json,
+                rows,
+            };
+            audit::tail(&RoleUrls::from_env()?, tail).await?;
         }
         Command::Authz(AuthzCommand::Explain {
             user,

@@ -2,6 +2,7 @@
 //!
 //! Who comes in is read from a bearer token; what they may do is asked of the rows on each request, and never of the token.
 
+pub(crate) mod approvals;
 pub(crate) mod auth;
 pub(crate) mod client;
 mod connections;
@@ -10,7 +11,7 @@ mod events;
 mod problem;
 
 use self::{auth::Authenticator, problem::Problem};
-use crate::{conversation::hub::Hub, rpc::reports::Books};
+use crate::{conversation::hub::Hub, decision::Decisions, rpc::reports::Books};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
@@ -31,6 +32,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// What every request needs.
 pub(crate) struct Door {
     pub(crate) books: Books,
+    pub(crate) decisions: Arc<Decisions>,
     pub(crate) auth: Authenticator,
     pub(crate) hub: Arc<Hub>,
     /// True once the process was asked to stop; streams end then, and their readers go on elsewhere.
@@ -56,6 +58,9 @@ fn router(door: Arc<Door>) -> Router {
         .route("/v1/turns/{turn}/events", get(events::follow))
         .route("/v1/turns/{turn}/cancel", post(conversations::cancel))
         .route("/v1/turns/{turn}/answers", post(conversations::answer))
+        .route("/v1/approvals", get(approvals::waiting))
+        .route("/v1/approvals/{approval}", get(approvals::one))
+        .route("/v1/approvals/{approval}/decision", post(approvals::decide))
         .route("/v1/agent-map", get(conversations::agent_map))
         .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "There is nothing here.") })
         .method_not_allowed_fallback(|| async {

@@ -3,6 +3,7 @@
 use crate::{
     config::{BrokerConfig, Config, HttpConfig},
     conversation::{Conversations, hub::Hub},
+    decision::{Decisions, care::GIVEN_UP_AFTER},
     execute::Pipeline,
     grant::Ungranted,
     http::{self, Door, auth::Authenticator},
@@ -21,7 +22,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How often it is looked for turns that nobody ended.
+/// How often it is looked for turns and approvals that nobody ended.
 const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
@@ -38,7 +39,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         config.grants.clone(),
         config.daily_tokens,
     ));
-    let pipeline = Pipeline::new(database.clone(), config.grants)?;
+    let pipeline = Arc::new(Pipeline::new(database.clone(), config.grants)?);
+    let decisions = Arc::new(Decisions::new(Arc::clone(&pipeline)));
     // before anything that somebody could see begin, and then stop
     let mut told_to_stop = pin!(shutdown()?);
     let (stop, stopping) = watch::channel(false);
@@ -51,12 +53,20 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         turns: Arc::clone(&turns),
     };
     if let Some(http) = &config.http {
-        open_door(&mut tasks, http, books.clone(), Arc::clone(&hub), stopping.clone()).await?;
+        let door = Door {
+            books: books.clone(),
+            decisions: Arc::clone(&decisions),
+            auth: Authenticator::new(&http.auth).context("AUTH_SECRET")?,
+            hub: Arc::clone(&hub),
+            stopping: stopping.clone(),
+        };
+        open_door(&mut tasks, http, door).await?;
     }
+    look_after_approvals(&mut tasks, decisions, books.clone(), &hub, &stopping);
     serve_conversations(&mut tasks, &config.broker, books, &hub, &stopping);
     let (broker, until) = (config.broker, stopped(stopping));
     tasks.spawn(async move {
-        rpc::serve(Arc::new(pipeline), &broker, until, || {
+        rpc::serve(pipeline, &broker, until, || {
             tracing::info!("taking tool calls");
             // the line that whoever started this process waits for; a closed stdout is no reason to stop serving
             let _ = super::print("server ready");
@@ -111,6 +121,33 @@ fn serve_conversations(
     });
 }
 
+/// What keeps approvals going in every server: those that nobody decided end, what was approved is done, and turns are told.
+fn look_after_approvals(
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    decisions: Arc<Decisions>,
+    books: Books,
+    hub: &Arc<Hub>,
+    stopping: &watch::Receiver<bool>,
+) {
+    let (until, hub) = (stopped(stopping.clone()), Arc::clone(hub));
+    let looking = async move {
+        loop {
+            tokio::time::sleep(LOOK_FOR_OVERDUE).await;
+            if let Err(error) = decisions.look_after(GIVEN_UP_AFTER).await {
+                tracing::warn!(%error, "approvals could not be looked after");
+            }
+            http::approvals::tell_turns(&decisions, &books, &hub).await;
+        }
+    };
+    tasks.spawn(async move {
+        tokio::select! {
+            () = until => {}
+            () = looking => {}
+        }
+        Ok(())
+    });
+}
+
 /// Ends turns that nobody ends, and sends those that nobody has sent.
 async fn look_after(books: &Books, hub: &Hub) {
     loop {
@@ -134,24 +171,12 @@ async fn look_after(books: &Books, hub: &Hub) {
     }
 }
 
-async fn open_door(
-    tasks: &mut JoinSet<anyhow::Result<()>>,
-    http: &HttpConfig,
-    books: Books,
-    hub: Arc<Hub>,
-    stopping: watch::Receiver<bool>,
-) -> anyhow::Result<()> {
+async fn open_door(tasks: &mut JoinSet<anyhow::Result<()>>, http: &HttpConfig, door: Door) -> anyhow::Result<()> {
     let listener = TcpListener::bind(http.address)
         .await
         .with_context(|| format!("listening on {}", http.address))?;
     let address = listener.local_addr()?;
-    let until = stopped(stopping.clone());
-    let door = Door {
-        books,
-        auth: Authenticator::new(&http.auth).context("AUTH_SECRET")?,
-        hub,
-        stopping,
-    };
+    let until = stopped(door.stopping.clone());
     super::print(&format!("http://{address}"))?;
     tasks.spawn(async move {
         http::serve(listener, Arc::new(door), until).await;

@@ -2,6 +2,7 @@
 
 use crate::{
     conversation::ConversationError,
+    decision::DecisionError,
     dispatch::DispatchError,
     error::{ToolError, to_tool_error},
     rpc::RpcError,
@@ -81,6 +82,21 @@ fn of_dispatch(error: &DispatchError) -> Problem {
         DispatchError::Refused(fault @ ToolError::Database(_)) => of_fault(fault),
         DispatchError::Refused(refusal) => Problem::new(StatusCode::FORBIDDEN, to_tool_error(refusal, "http")),
         DispatchError::Unreadable(_) | DispatchError::Database(_) | DispatchError::Grant(_) => of_fault(error),
+    }
+}
+
+impl From<DecisionError> for Problem {
+    fn from(error: DecisionError) -> Self {
+        let status = match &error {
+            DecisionError::Unknown => StatusCode::NOT_FOUND,
+            DecisionError::NeedsAnother => StatusCode::FORBIDDEN,
+            DecisionError::TooLate => StatusCode::CONFLICT,
+            DecisionError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            DecisionError::Dispatch(error) => return of_dispatch(error),
+            DecisionError::Failed(error) => return of_fault(error),
+            DecisionError::Database(error) => return of_fault(error),
+        };
+        Self::new(status, error.to_string())
     }
 }
 

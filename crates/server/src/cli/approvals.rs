@@ -1,0 +1,119 @@
+//! `server approvals`: what waits for somebody, and a decision in their name. The calls are run here; a running server tells their turns.
+
+use crate::{
+    config::Config,
+    conversation::Person,
+    decision::{ApprovalView, Became, Decisions, Ruling},
+    execute::Pipeline,
+    grant::Door,
+};
+use clap::{Args, Subcommand};
+use std::{process::ExitCode, sync::Arc};
+use uuid::Uuid;
+
+/// What is wanted.
+#[derive(Debug, Subcommand)]
+pub(super) enum ApprovalsCommand {
+    /// Print what waits.
+    List {
+        #[command(flatten)]
+        person: Decider,
+        /// A JSON object a line, whole.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one approval as JSON, whatever has become of it.
+    Show {
+        /// The approval.
+        id: Uuid,
+        #[command(flatten)]
+        person: Decider,
+    },
+    /// Say yes, and have the call carried out.
+    Approve {
+        /// The approval.
+        id: Uuid,
+        #[command(flatten)]
+        person: Decider,
+    },
+    /// Say no.
+    Reject {
+        /// The approval.
+        id: Uuid,
+        #[command(flatten)]
+        person: Decider,
+        /// Why; the model reads it.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+/// In whose name.
+#[derive(Debug, Args)]
+pub(super) struct Decider {
+    /// The person's e-mail address.
+    #[arg(long = "as", value_name = "E-MAIL")]
+    email: String,
+}
+
+impl From<Decider> for Person {
+    fn from(decider: Decider) -> Self {
+        Self { email: decider.email }
+    }
+}
+
+pub(super) async fn approvals(config: Config, command: ApprovalsCommand) -> anyhow::Result<ExitCode> {
+    let database = super::connect(&config.roles)?;
+    let decisions = Decisions::new(Arc::new(Pipeline::new(database.clone(), config.grants)?));
+    let done = run(&decisions, command).await;
+    database.close().await;
+    done
+}
+
+async fn run(decisions: &Decisions, command: ApprovalsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ApprovalsCommand::List { person, json } => {
+            for approval in decisions.waiting(&person.into(), Door::Operator).await? {
+                super::print(&if json {
+                    serde_json::to_string(&approval)?
+                } else {
+                    line(&approval)
+                })?;
+            }
+        }
+        ApprovalsCommand::Show { id, person } => {
+            let approval = decisions.one(&person.into(), Door::Operator, id).await?;
+            super::print(&serde_json::to_string_pretty(&approval)?)?;
+        }
+        ApprovalsCommand::Approve { id, person } => {
+            return decide(decisions, person, id, Ruling::approve()).await;
+        }
+        ApprovalsCommand::Reject { id, person, reason } => {
+            return decide(decisions, person, id, Ruling::reject(reason)?).await;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn decide(decisions: &Decisions, person: Decider, id: Uuid, ruling: Ruling) -> anyhow::Result<ExitCode> {
+    let settled = decisions.decide(&person.into(), Door::Operator, id, ruling).await?;
+    super::print(&serde_json::to_string_pretty(&settled)?)?;
+    Ok(match settled.became {
+        Became::Executed | Became::Rejected => ExitCode::SUCCESS,
+        Became::Failed | Became::AskedAnew | Became::Executing | Became::Replaced => ExitCode::FAILURE,
+    })
+}
+
+fn line(approval: &ApprovalView) -> String {
+    let whose = if approval.may_decide { "yours" } else { "another's" };
+    let line = format!(
+        "{}  {}  {}  {}  for {}: {}",
+        approval.id,
+        approval.created_at.format("%Y-%m-%d %H:%M"),
+        approval.tool,
+        whose,
+        approval.requester,
+        approval.arguments
+    );
+    super::harmless(&line)
+}

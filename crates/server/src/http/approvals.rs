@@ -1,0 +1,132 @@
+//! Calls that wait for a person: what waits, and what somebody says about it.
+
+use super::{Door, Problem, auth::SignedIn};
+use crate::{
+    conversation::{Person, hub::Hub},
+    decision::{ApprovalView, DecisionError, Decisions, Ruling, Settled},
+    grant,
+    rpc::reports::Books,
+};
+use axum::{
+    Json,
+    extract::{
+        Path, State,
+        rejection::{JsonRejection, PathRejection},
+    },
+    http::StatusCode,
+};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use uuid::Uuid;
+
+type Id = Result<Path<Uuid>, PathRejection>;
+
+/// What somebody says about a call that waits.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct NewDecision {
+    decision: Said,
+    /// Why not; the model reads it.
+    #[serde(default)]
+    reason: Option<String>,
+    /// What the tool is to be called with instead.
+    #[serde(default)]
+    arguments: Option<Value>,
+    /// Which preview this is about, as it was shown; without it, whichever there is.
+    #[serde(default)]
+    previewed_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Said {
+    Approve,
+    Reject,
+    Edit,
+}
+
+impl NewDecision {
+    fn ruling(self) -> Result<Ruling, DecisionError> {
+        let ruling = match (self.decision, self.reason, self.arguments) {
+            (Said::Approve, None, None) => Ruling::approve(),
+            (Said::Reject, reason, None) => Ruling::reject(reason)?,
+            (Said::Edit, None, Some(arguments)) => Ruling::edit(arguments),
+            (Said::Approve, _, _) => return Err(invalid("approve takes neither a reason nor arguments")),
+            (Said::Reject, _, Some(_)) => return Err(invalid("reject takes no arguments")),
+            (Said::Edit, _, _) => return Err(invalid("edit takes arguments, and no reason")),
+        };
+        Ok(ruling.about(self.previewed_at))
+    }
+}
+
+fn invalid(what: &str) -> DecisionError {
+    DecisionError::Invalid(format!("decision: {what}"))
+}
+
+/// What waits for this person.
+pub(super) async fn waiting(
+    State(door): State<Arc<Door>>,
+    SignedIn(person): SignedIn,
+) -> Result<Json<Vec<ApprovalView>>, Problem> {
+    Ok(Json(door.decisions.waiting(&person, grant::Door::Rest).await?))
+}
+
+pub(super) async fn one(
+    State(door): State<Arc<Door>>,
+    SignedIn(person): SignedIn,
+    id: Id,
+) -> Result<Json<ApprovalView>, Problem> {
+    let Path(id) = id?;
+    Ok(Json(door.decisions.one(&person, grant::Door::Rest, id).await?))
+}
+
+/// Takes a decision, and answers what became of the call.
+pub(super) async fn decide(
+    State(door): State<Arc<Door>>,
+    SignedIn(person): SignedIn,
+    id: Id,
+    decision: Result<Json<NewDecision>, JsonRejection>,
+) -> Result<Json<Settled>, Problem> {
+    let (Path(id), Json(decision)) = (id?, decision?);
+    carry_on(door, person, id, decision.ruling()?).await.map(Json)
+}
+
+/// What is decided is carried out at once, whether or not its person is still there: else it would wait to be found.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is awaited here, by whoever has not hung up; its panics are reported as failures"
+)]
+async fn carry_on(door: Arc<Door>, person: Person, id: Uuid, ruling: Ruling) -> Result<Settled, Problem> {
+    let deciding = tokio::spawn(async move {
+        let settled = door.decisions.decide(&person, grant::Door::Rest, id, ruling).await;
+        tell_turns(&door.decisions, &door.books, &door.hub).await;
+        settled
+    });
+    match deciding.await {
+        Ok(settled) => Ok(settled?),
+        Err(error) => {
+            tracing::error!(%error, "a decision could not be carried out");
+            Err(Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "This is not possible at the moment.",
+            ))
+        }
+    }
+}
+
+/// Tells turns what became of the calls that they wait for, and sends those that go on.
+pub(crate) async fn tell_turns(decisions: &Decisions, books: &Books, hub: &Hub) {
+    match decisions.tell(&books.conversations).await {
+        Ok(told) => {
+            for told in told {
+                if let Some(due) = told.due {
+                    books.send(due).await;
+                }
+                hub.stored(told.turn);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "turns could not be told yet what was decided"),
+    }
+}
