@@ -11,6 +11,7 @@
 )]
 
 mod announcements;
+mod approvals;
 mod architecture;
 mod assessments;
 mod attendance;
@@ -22,6 +23,7 @@ mod casl;
 mod catalog;
 mod ceilings;
 mod compile_fail;
+mod contract_hash;
 mod conversations;
 mod coverage;
 mod deadlines;
