@@ -174,7 +174,7 @@ impl Conversations {
     ///
     /// When the database fails; it is then sent again, and whoever gets it second is refused.
     pub async fn note_sent(&self, due: Due, message: &TurnMessage) -> Result<(), ConversationError> {
-        let mut tx = self.database.begin(Tenant::School(due.school), LIMIT).await?;
+        let mut tx = self.hold_school(due.school, due.turn).await?;
         let dispatch = i32::try_from(message.dispatch).unwrap_or_default();
         let deadline = DateTime::from_timestamp_millis(message.deadline_ms).unwrap_or_default();
         turn::note_sent(&mut tx, due.turn, dispatch, deadline).await?;
