@@ -28,6 +28,7 @@ const VOCABULARY: &[(&str, &str)] = &[
     ("role_permissions", "condition"),
     ("role_permissions", "effect"),
     ("role_permissions", "resource"),
+    ("turn_waits", "decision"),
     ("turns", "status"),
     ("users", "type"),
 ];
@@ -249,6 +250,9 @@ pub(super) async fn add_rows(owner: &mut PgConnection) {
         SELECT school_id, uuid_v7(), id, 'answered', 'a message', 'an answer', now(), now() FROM threads;
         INSERT INTO turn_events (school_id, turn_id, attempt, place, event)
         SELECT school_id, id, 1, 1, jsonb_build_object('type', 'text', 'delta', 'a text') FROM turns;
+        INSERT INTO turn_messages (school_id, turn_id, name, entry) SELECT school_id, id, 'a name', '{}' FROM turns;
+        INSERT INTO turn_waits (school_id, turn_id, tool_call_id, question, choices, answer, settled_at)
+        SELECT school_id, id, 'c', 'a question', ARRAY['a choice'], 'an answer', now() FROM turns;
         INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest, reply, finished_at)
         SELECT s.id, 'key ' || n, 'update.department', gen_random_uuid(), sha256('x'), '{}', now()
           FROM schools s CROSS JOIN generate_series(1, 3) n;
