@@ -64,8 +64,12 @@ pub(super) fn read(arguments: &str) -> Result<Question, AgentToolResult> {
     let mut args = parse_arguments(arguments)?;
     // What is null is left out.
     args.retain(|_, value| !value.is_null());
-    let question =
+    let mut question =
         Question::deserialize(Value::Object(args)).map_err(|error| invalid(format!("arguments: {error}")))?;
+    // No column can store a NUL, and no person read one.
+    for text in question.choices.iter_mut().chain([&mut question.question]) {
+        text.retain(|character| character != '\0');
+    }
     if question.question.trim().is_empty() {
         return Err(invalid("question: it says nothing".to_owned()));
     }
@@ -102,6 +106,7 @@ mod tests {
         for broken in [
             json!({}),
             json!({"question": " "}),
+            json!({"question": "\0"}),
             json!({"question": "Who?", "to": "somebody else"}),
             json!({"question": long(MAX_QUESTION_CHARS + 1)}),
             json!({"question": "Who?", "choices": [" "]}),
