@@ -53,6 +53,7 @@ mod redelivery;
 mod registry;
 mod reports;
 mod results;
+mod resume;
 mod scope_sentences;
 mod scores;
 mod shutdown;

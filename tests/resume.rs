@@ -1,0 +1,352 @@
+//! A worker that ends in the middle of a turn, at whatever step: another goes on where it stopped, and the turn comes to the same end.
+//!
+//! The turn asks a model five times, makes a department, hands work to a specialist, and asks its person twice.
+
+use crate::http::{Event, Server, Visitor};
+use e2e::{Stage, fixtures::HILLTOP, process::Process};
+use reqwest::StatusCode;
+use scripted_model::{Reply, Script, ScriptedModel};
+use serde_json::{Value, json};
+use sqlx::Connection;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::time::{sleep, timeout};
+
+const AUTH: (&str, &str) = ("AUTH_SECRET", "signs the tokens of these tests only!");
+/// How long the next step may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What a turn of this play keeps: answers by conversation and step, results by call.
+const KEPT: &str = "#1 #2 #3 =again =list =make =t =t/mine =t/which =where t#1 t#2";
+
+/// The script: which step of which turn was asked for how often, and where the model falls silent once.
+#[derive(Default)]
+struct Play {
+    asked: Mutex<BTreeMap<(String, String), usize>>,
+    silent_at: Mutex<Option<&'static str>>,
+}
+
+impl Play {
+    fn reply(&self, request: &Value) -> Reply {
+        let messages = request["messages"].as_array().expect("a conversation");
+        let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
+        let of = |role: &str| {
+            messages
+                .iter()
+                .filter(|message| message["role"] == role)
+                .collect::<Vec<_>>()
+        };
+        let name = text(of("user").last().expect("somebody asked"));
+        let is_rover = text(&messages[0]).starts_with("You are Rover");
+        let step = format!("{}#{}", if is_rover { "" } else { "t" }, of("assistant").len() + 1);
+        *self
+            .asked
+            .lock()
+            .unwrap()
+            .entry((name.clone(), step.clone()))
+            .or_default() += 1;
+        if self.silent_at.lock().unwrap().take_if(|at| *at == step).is_some() {
+            return Reply::hanging();
+        }
+        let make = json!({"name": name, "campusId": HILLTOP.campus("main")}).to_string();
+        match step.as_str() {
+            "#1" => Reply::nothing()
+                .and_call(Some("list"), "list_departments", "{}")
+                .and_call(Some("make"), "create_department", make)
+                .and_call(Some("t"), "task", json!({"agent": "Angie", "task": name}).to_string())
+                .and_call(
+                    Some("where"),
+                    "ask_user",
+                    r#"{"question": "Where?", "choices": ["Here", "There"]}"#,
+                ),
+            "t#1" => Reply::nothing()
+                .and_call(Some("mine"), "list_my_classrooms", "{}")
+                .and_call(Some("which"), "ask_user", r#"{"question": "Which stream?"}"#),
+            "t#2" => Reply::text("One stream."),
+            "#2" => Reply::nothing().and_call(Some("again"), "create_department", make),
+            _ => Reply::text("All done."),
+        }
+    }
+
+    /// Waits until a step of a turn was asked for.
+    async fn until_asked(&self, name: &str, step: &str) {
+        let key = (name.to_owned(), step.to_owned());
+        until(async || self.asked.lock().unwrap().contains_key(&key)).await;
+    }
+
+    fn times(&self, name: &str) -> BTreeMap<String, usize> {
+        let asked = self.asked.lock().unwrap();
+        let of_turn = asked.iter().filter(|((turn, _), _)| turn == name);
+        of_turn.map(|((_, step), times)| (step.clone(), *times)).collect()
+    }
+}
+
+async fn until(condition: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it comes in time");
+}
+
+struct Scene {
+    stage: Stage,
+    server: Server,
+    teacher: Visitor,
+    play: Arc<Play>,
+    model: ScriptedModel,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let stage = Stage::with(&[AUTH]).await;
+        stage
+            .give_rules(
+                &HILLTOP,
+                "class.teacher",
+                1,
+                &[
+                    ("CREATE", "DEPARTMENT", "allow", None),
+                    ("LIST", "DEPARTMENT", "allow", None),
+                ],
+            )
+            .await;
+        let server = Server::on(&stage).await;
+        let teacher = server.person(&stage, &HILLTOP.email("class.teacher")).await;
+        let play = Arc::new(Play::default());
+        let script = play.clone();
+        let model = ScriptedModel::start(Script::function(move |request| script.reply(request))).await;
+        Self {
+            stage,
+            server,
+            teacher,
+            play,
+            model: model.expect("the model listens"),
+        }
+    }
+
+    async fn worker(&self) -> Process {
+        let url = self.model.base_url();
+        let more = [("OPENAI_BASE_URL", url.as_str()), ("MODEL", "scripted-demo")];
+        Process::start(env!("CARGO_BIN_EXE_worker-under-test"), &[], &self.stage, &more).await
+    }
+
+    /// Begins the turn that makes a department of this name, and answers its id.
+    async fn begin(&self, name: &str) -> String {
+        let thread = self.teacher.thread(&json!({})).await;
+        self.teacher.turn(&thread, name).await
+    }
+
+    async fn status(&self, turn: &str) -> String {
+        let (_, turn) = self.teacher.get(&format!("/v1/turns/{turn}")).await;
+        turn["status"].as_str().expect("a turn has a status").to_owned()
+    }
+
+    async fn until_waiting(&self, turn: &str) {
+        until(async || self.status(turn).await == "waiting").await;
+    }
+
+    async fn answer(&self, turn: &str, call: &str, answer: &str) {
+        let path = format!("/v1/turns/{turn}/answers");
+        let body = json!({"toolCallId": call, "answer": answer});
+        let (status, problem) = self.teacher.post(&path, &body).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{problem}");
+    }
+
+    async fn answer_both(&self, turn: &str) {
+        self.until_waiting(turn).await;
+        self.answer(turn, "t/which", "S2 East").await;
+        self.answer(turn, "where", "There").await;
+    }
+
+    async fn kept(&self, turn: &str) -> BTreeSet<String> {
+        let names = sqlx::query_scalar("SELECT name FROM turn_messages WHERE turn_id::text = $1").bind(turn);
+        let names: Vec<String> = names
+            .fetch_all(&mut self.stage.owner().await)
+            .await
+            .expect("they can be read");
+        names.into_iter().collect()
+    }
+
+    /// Reads the turn to its end, and asserts that it is the one that it always has.
+    async fn assert_whole(&self, turn: &str, name: &str) -> Vec<Event> {
+        let events = self.teacher.follow(turn, None).await.all().await;
+        let outcome = &events.last().expect("it has events").data["outcome"];
+        assert_eq!(outcome["answer"], "All done.", "{name}: {events:?}");
+        assert_eq!(
+            self.kept(turn).await,
+            KEPT.split(' ').map(str::to_owned).collect(),
+            "{name}"
+        );
+        let made: (i64, i64) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM departments WHERE name = $1), (SELECT count(*) FROM audit_log WHERE turn_id = $2)",
+        )
+        .bind(name)
+        .bind(turn)
+        .fetch_one(&mut self.stage.owner().await)
+        .await
+        .expect("they can be counted");
+        assert_eq!(made, (1, 1), "{name}: made and written down once");
+        events
+    }
+
+    /// Asserts that each step was asked for once, but for the one in which a worker was lost.
+    fn assert_asked_once(&self, name: &str, lost_at: Option<&str>) {
+        let times = |step: &str| (step.to_owned(), if lost_at == Some(step) { 2 } else { 1 });
+        let expected: BTreeMap<String, usize> = ["#1", "#2", "#3", "t#1", "t#2"].map(times).into();
+        assert_eq!(self.play.times(name), expected, "{name}");
+    }
+
+    async fn finish(self) {
+        self.server.process.kill().await;
+        self.stage.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_waits_for_its_person_and_tells_everything_once() {
+    let scene = Scene::new().await;
+    let worker = scene.worker().await;
+    let turn = scene.begin("Whole").await;
+    scene.answer_both(&turn).await;
+    let events = scene.assert_whole(&turn, "Whole").await;
+    scene.assert_asked_once("Whole", None);
+    let about = |event: &Event| {
+        let call = event.data["toolCallId"].as_str().unwrap_or_default();
+        (event.kind.clone(), call.to_owned())
+    };
+    let told: Vec<_> = events.iter().map(about).filter(|(_, call)| !call.is_empty()).collect();
+    let once: BTreeSet<_> = told.iter().cloned().collect();
+    assert_eq!(once.len(), told.len(), "{told:?}");
+    for (kind, call) in [
+        ("asked", "t/which"),
+        ("answered", "where"),
+        ("tool_ended", "t"),
+        ("delegated", "t"),
+    ] {
+        assert!(
+            once.contains(&(kind.to_owned(), call.to_owned())),
+            "{kind} {call} in {told:?}"
+        );
+    }
+    worker.kill().await;
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_while_it_asks_a_model_loses_only_that_answer() {
+    let scene = Scene::new().await;
+    let mut worker = scene.worker().await;
+    for (index, step) in ["#1", "t#1", "t#2", "#2", "#3"].into_iter().enumerate() {
+        let name = format!("Killed{index}");
+        *scene.play.silent_at.lock().unwrap() = Some(step);
+        let turn = scene.begin(&name).await;
+        if !["#1", "t#1"].contains(&step) {
+            scene.answer_both(&turn).await;
+        }
+        scene.play.until_asked(&name, step).await;
+        worker.kill().await;
+        worker = scene.worker().await;
+        if ["#1", "t#1"].contains(&step) {
+            scene.answer_both(&turn).await;
+        }
+        scene.assert_whole(&turn, &name).await;
+        scene.assert_asked_once(&name, Some(step));
+    }
+    worker.kill().await;
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_under_a_write_makes_it_once() {
+    let scene = Scene::new().await;
+    let worker = scene.worker().await;
+    let mut owner = scene.stage.owner().await;
+    let mut lock = owner.begin().await.expect("a transaction begins");
+    sqlx::query("LOCK TABLE departments IN SHARE MODE")
+        .execute(&mut *lock)
+        .await
+        .expect("the table is locked");
+    let turn = scene.begin("Locked").await;
+    let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'departments'::regclass";
+    scene.stage.until(blocked, 1).await;
+    worker.kill().await;
+    let worker = scene.worker().await;
+    lock.rollback().await.expect("the lock is given back");
+    scene.answer_both(&turn).await;
+    scene.assert_whole(&turn, "Locked").await;
+    scene.assert_asked_once("Locked", None);
+    worker.kill().await;
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn no_worker_is_needed_while_a_turn_waits() {
+    let scene = Scene::new().await;
+    let worker = scene.worker().await;
+    let turn = scene.begin("Waited").await;
+    scene.until_waiting(&turn).await;
+    assert!(
+        worker.terminate(Duration::from_secs(20)).await,
+        "it ends in order: it holds nothing"
+    );
+    scene.answer_both(&turn).await;
+    let worker = scene.worker().await;
+    scene.assert_whole(&turn, "Waited").await;
+    scene.assert_asked_once("Waited", None);
+    worker.kill().await;
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_stop_leaves_its_turn_to_another() {
+    let scene = Scene::new().await;
+    let (first, second) = (scene.worker().await, scene.worker().await);
+    *scene.play.silent_at.lock().unwrap() = Some("#1");
+    let turn = scene.begin("Drained").await;
+    scene.play.until_asked("Drained", "#1").await;
+    // Whichever has it: both are told, one after the other, and a third is there for what the second may leave.
+    assert!(first.terminate(Duration::from_secs(30)).await);
+    let third = scene.worker().await;
+    assert!(second.terminate(Duration::from_secs(30)).await);
+    scene.answer_both(&turn).await;
+    scene.assert_whole(&turn, "Drained").await;
+    scene.assert_asked_once("Drained", Some("#1"));
+    third.kill().await;
+    scene.finish().await;
+}
+
+/// fault 12: a worker that lives for one entry of the journal only, again and again
+#[tokio::test]
+async fn workers_that_are_killed_again_and_again_come_to_the_same_end() {
+    let scene = Scene::new().await;
+    // Between one entry and the next there is time to be killed in.
+    scene
+        .stage
+        .arrange(
+            "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END $$;
+             CREATE TRIGGER linger AFTER INSERT ON turn_messages FOR EACH STATEMENT EXECUTE FUNCTION linger()",
+        )
+        .await;
+    let turn = scene.begin("Again").await;
+    let mut kills = 0;
+    loop {
+        let before = scene.kept(&turn).await.len();
+        let worker = scene.worker().await;
+        until(async || scene.status(&turn).await != "running" || scene.kept(&turn).await.len() > before).await;
+        worker.kill().await;
+        kills += 1;
+        match scene.status(&turn).await.as_str() {
+            "running" => {}
+            "waiting" => scene.answer_both(&turn).await,
+            _ => break,
+        }
+    }
+    assert!(kills >= 5, "{kills} workers were killed");
+    scene.assert_whole(&turn, "Again").await;
+    scene.finish().await;
+}
