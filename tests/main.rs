@@ -17,6 +17,7 @@ mod assessments;
 mod attendance;
 mod audit_entries;
 mod authorization;
+mod books;
 mod call_admitted;
 mod call_denied;
 mod casl;

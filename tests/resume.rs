@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 const AUTH: (&str, &str) = ("AUTH_SECRET", "signs the tokens of these tests only!");
 /// How long the next step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// What a turn of this play keeps: answers by conversation and step, results by call.
 const KEPT: &str = "#1 #2 #3 =again =list =make =t =t/mine =t/which =where t#1 t#2";
 
