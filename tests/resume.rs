@@ -273,6 +273,8 @@ async fn a_worker_that_is_killed_under_a_write_makes_it_once() {
     let turn = scene.begin("Locked").await;
     let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'departments'::regclass";
     scene.stage.until(blocked, 1).await;
+    // No model is being asked meanwhile.
+    until(async || scene.kept(&turn).await.contains("=t/mine")).await;
     worker.kill().await;
     let worker = scene.worker().await;
     lock.rollback().await.expect("the lock is given back");
