@@ -75,6 +75,7 @@ impl Writers {
         let ticket = CallTicket {
             idempotency_key: idempotency_key(self.person.turn_id, call_id),
             grant: Some(self.person.grant.clone()),
+            contract: None,
             deadline_ms: crate::stage::now_ms() + wait_ms,
             trace_id: self.person.turn_id,
         };

@@ -100,6 +100,7 @@ impl OurWorker {
         let ticket = CallTicket {
             idempotency_key: format!("{}:{}", Uuid::now_v7(), Uuid::new_v4().simple()),
             grant: Some("one that a Nest server does not look at".to_owned()),
+            contract: None,
             deadline_ms: now_ms() + 20_000,
             trace_id: Uuid::new_v4(),
         };

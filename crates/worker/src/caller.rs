@@ -26,6 +26,8 @@ pub struct CallTicket {
     pub idempotency_key: String,
     /// The turn's grant.
     pub grant: Option<String>,
+    /// The hash of the tool's contract as the caller knows it; a server that knows another refuses the call by name.
+    pub contract: Option<String>,
     /// After this moment, in milliseconds since 1970, nobody waits for the result.
     pub deadline_ms: i64,
     /// What all calls of one turn share in the logs of every process.

@@ -5,8 +5,8 @@
 
 use crate::{caller::CallTicket, clock};
 use contract::{
-    AgentCallScope, AgentIdentity, AgentRuntimeContext, context::PermissionSnapshot,
-    identity::identity_from_user_details, tool::ToolDefinition, turn::idempotency_key,
+    AgentCallScope, AgentIdentity, AgentRuntimeContext, RpcTool, context::PermissionSnapshot,
+    identity::identity_from_user_details, turn::idempotency_key,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -51,12 +51,13 @@ pub struct StreamClosed;
 
 impl Runtime {
     /// What a call of this tool carries beside its request.
-    pub(crate) fn ticket(&self, definition: &ToolDefinition) -> CallTicket {
-        let wait = definition.deadline();
+    pub(crate) fn ticket(&self, tool: &RpcTool) -> CallTicket {
+        let wait = tool.definition.deadline();
         let turn = &self.turn;
         CallTicket {
             idempotency_key: idempotency_key(turn.turn_id, &self.tool_call_id),
             grant: Some(turn.grant.clone()),
+            contract: Some(tool.contract_hash()),
             deadline_ms: clock::deadline_in(wait).min(turn.deadline_ms),
             trace_id: turn.turn_id,
         }
@@ -147,16 +148,16 @@ pub(crate) mod tests {
     #[test]
     fn a_call_ends_no_later_than_its_turn() {
         let mut runtime = runtime(&json!({"mode": "school"}));
-        let definition = contract::tools::tool_for_name("create_department").unwrap().definition;
-        assert!(runtime.ticket(&definition).deadline_ms < runtime.turn.deadline_ms);
+        let tool = contract::tools::tool_for_name("create_department").unwrap();
+        assert!(runtime.ticket(tool).deadline_ms < runtime.turn.deadline_ms);
         let soon = clock::deadline_in(Duration::from_secs(1));
         runtime.turn = Arc::new(TurnTicket {
             deadline_ms: soon,
             ..runtime.turn.as_ref().clone()
         });
-        assert_eq!(runtime.ticket(&definition).deadline_ms, soon);
+        assert_eq!(runtime.ticket(tool).deadline_ms, soon);
         assert_eq!(
-            runtime.ticket(&definition).idempotency_key,
+            runtime.ticket(tool).idempotency_key,
             format!("{}:call_1", Uuid::from_u128(9))
         );
     }

@@ -122,7 +122,7 @@ impl RpcProxy {
         };
         let result = self
             .caller
-            .call(definition.event, request, runtime.ticket(definition))
+            .call(definition.event, request, runtime.ticket(self.tool))
             .await;
         if result.is_data() {
             self.show(&args, runtime);

@@ -3,7 +3,7 @@
 use crate::{caller::CallTicket, clock};
 use contract::{
     Event,
-    envelope::{DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, TRACE_HEADER},
+    envelope::{CONTRACT_HEADER, DEADLINE_HEADER, DIRECT_REPLY_TO, GRANT_HEADER, REASON_HEADER, TRACE_HEADER},
 };
 use lapin::{
     BasicProperties,
@@ -27,6 +27,9 @@ pub(super) fn of_call(event: Event, correlation: &str, ticket: &CallTicket) -> B
     headers.insert(DEADLINE_HEADER.into(), AMQPValue::LongLongInt(ticket.deadline_ms));
     if let Some(grant) = &ticket.grant {
         headers.insert(GRANT_HEADER.into(), AMQPValue::LongString(grant.as_str().into()));
+    }
+    if let Some(contract) = &ticket.contract {
+        headers.insert(CONTRACT_HEADER.into(), AMQPValue::LongString(contract.as_str().into()));
     }
     let left_ms = clock::left_until(ticket.deadline_ms).as_millis().max(1);
     BasicProperties::default()
@@ -95,6 +98,7 @@ mod tests {
         let ticket = CallTicket {
             idempotency_key: "turn:call".into(),
             grant: Some("grant".into()),
+            contract: Some("hash".into()),
             deadline_ms: clock::deadline_in(Duration::from_secs(10)),
             trace_id: Uuid::from_u128(5),
         };
@@ -107,6 +111,10 @@ mod tests {
         assert_eq!(
             headers.get(DEADLINE_HEADER),
             Some(&AMQPValue::LongLongInt(ticket.deadline_ms))
+        );
+        assert_eq!(
+            headers.get(CONTRACT_HEADER),
+            Some(&AMQPValue::LongString("hash".into()))
         );
         let AMQPValue::LongString(trace) = headers.get(TRACE_HEADER).unwrap() else {
             unreachable!("a text")
