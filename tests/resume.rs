@@ -50,6 +50,15 @@ impl Play {
         if self.silent_at.lock().unwrap().take_if(|at| *at == step).is_some() {
             return Reply::hanging();
         }
+        if name.starts_with("Delete") {
+            return match step.as_str() {
+                "#1" => {
+                    let department = json!({"departmentId": HILLTOP.department_id()}).to_string();
+                    Reply::nothing().and_call(Some("delete"), "delete_department", department)
+                }
+                _ => Reply::text("All done."),
+            };
+        }
         let make = json!({"name": name, "campusId": HILLTOP.campus("main")}).to_string();
         match step.as_str() {
             "#1" => Reply::nothing()
@@ -111,6 +120,7 @@ impl Scene {
                 &[
                     ("CREATE", "DEPARTMENT", "allow", None),
                     ("LIST", "DEPARTMENT", "allow", None),
+                    ("DELETE", "DEPARTMENT", "allow", None),
                 ],
             )
             .await;
@@ -160,6 +170,14 @@ impl Scene {
         self.until_waiting(turn).await;
         self.answer(turn, "t/which", "S2 East").await;
         self.answer(turn, "where", "There").await;
+    }
+
+    async fn count(&self, query: &str) -> i64 {
+        let counting = sqlx::query_scalar(sqlx::AssertSqlSafe(query.to_owned()));
+        counting
+            .fetch_one(&mut self.stage.owner().await)
+            .await
+            .expect("they can be counted")
     }
 
     async fn kept(&self, turn: &str) -> BTreeSet<String> {
@@ -318,6 +336,55 @@ async fn a_worker_that_is_told_to_stop_leaves_its_turn_to_another() {
     scene.assert_whole(&turn, "Drained").await;
     scene.assert_asked_once("Drained", Some("#1"));
     third.kill().await;
+    scene.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_approval_outlives_its_worker() {
+    let scene = Scene::new().await;
+    let departments = format!(
+        "SELECT count(*) FROM departments WHERE id = '{}'",
+        HILLTOP.department_id()
+    );
+    for (decision, left) in [("reject", 1), ("approve", 0)] {
+        let worker = scene.worker().await;
+        let name = format!("Delete and {decision}");
+        let turn = scene.begin(&name).await;
+        scene.until_waiting(&turn).await;
+        worker.kill().await;
+        assert_eq!(scene.count(&departments).await, 1, "nothing is done yet");
+        let (_, waiting) = scene.teacher.get("/v1/approvals").await;
+        let approval = waiting.pointer("/0/id").or_else(|| waiting.pointer("/approvals/0/id"));
+        let approval = approval
+            .and_then(Value::as_str)
+            .unwrap_or_else(|| panic!("none waits: {waiting}"));
+        let path = format!("/v1/approvals/{approval}/decision");
+        let (status, decided) = scene.teacher.post(&path, &json!({"decision": decision})).await;
+        assert_eq!(status, StatusCode::OK, "{decided}");
+        let worker = scene.worker().await;
+        let events = scene.teacher.follow(&turn, None).await.all().await;
+        let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+        assert_eq!(
+            events.last().map(|event| &event.data["outcome"]["answer"]),
+            Some(&json!("All done.")),
+            "{kinds:?}"
+        );
+        for kind in ["approval_asked", "waiting", "decided"] {
+            assert_eq!(
+                kinds.iter().filter(|told| **told == kind).count(),
+                1,
+                "{kind} in {kinds:?}"
+            );
+        }
+        assert_eq!(
+            scene.play.times(&name),
+            [("#1", 1), ("#2", 1)]
+                .map(|(step, times)| (step.to_owned(), times))
+                .into()
+        );
+        assert_eq!(scene.count(&departments).await, left, "{decision}");
+        worker.kill().await;
+    }
     scene.finish().await;
 }
 
