@@ -90,22 +90,27 @@ create policy tenant on turn_waits
 grant select, insert on turn_waits to school_app, school_platform;
 grant update (answer, decision, settled_at, told) on turn_waits to school_app, school_platform;
 
-create table school_tokens (
-    school_id uuid not null references schools (id),
+create table turn_tokens (
+    school_id uuid not null,
     day date not null,
+    turn_id uuid not null,
     tokens bigint not null,
-    primary key (school_id, day),
-    constraint school_tokens_tokens_check check (tokens >= 0)
+    -- One row a turn, since turns of a school that report at once would wait for a row of theirs all; the day's sum is read.
+    primary key (school_id, day, turn_id),
+    constraint turn_tokens_turn_fkey foreign key (school_id, turn_id) references turns (school_id, id),
+    constraint turn_tokens_tokens_check check (tokens >= 0)
 );
-comment on table school_tokens is 'How many tokens the agents of a school have read and written, by day.';
-comment on column school_tokens.school_id is 'The tenant.';
-comment on column school_tokens.day is 'The day, in the school''s time zone.';
-comment on column school_tokens.tokens is 'Tokens, read and written.';
+create index turn_tokens_turn_idx on turn_tokens (school_id, turn_id);
+comment on table turn_tokens is 'How many tokens a turn''s agents have read and written, by day.';
+comment on column turn_tokens.school_id is 'The tenant.';
+comment on column turn_tokens.day is 'The day, in the school''s time zone.';
+comment on column turn_tokens.turn_id is 'The turn.';
+comment on column turn_tokens.tokens is 'Tokens, read and written.';
 
-alter table school_tokens enable row level security, force row level security;
-create policy tenant on school_tokens
+alter table turn_tokens enable row level security, force row level security;
+create policy tenant on turn_tokens
     using (school_id = nullif(current_setting('app.school_id', true), '')::uuid)
     with check (school_id = nullif(current_setting('app.school_id', true), '')::uuid);
 
-grant select, insert on school_tokens to school_app, school_platform;
-grant update (tokens) on school_tokens to school_app, school_platform;
+grant select, insert on turn_tokens to school_app, school_platform;
+grant update (tokens) on turn_tokens to school_app, school_platform;

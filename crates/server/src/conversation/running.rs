@@ -237,7 +237,7 @@ async fn store(tx: &mut Tx, held: &Held, first: Place, report: &TurnReport) -> R
     let events: Vec<Value> = events.map_err(unstorable)?.into_iter().map(storable).collect();
     let tokens = rows::store_events(tx, held.id, first, &events).await?;
     if tokens > 0 {
-        turn::spend(tx, held.school_id, tokens).await?;
+        turn::spend(tx, held, tokens).await?;
     }
     if !report.journal.is_empty() {
         let names: Vec<String> = report.journal.iter().map(JournalEntry::name).collect();

@@ -1,11 +1,11 @@
 //! Turns that wait for somebody, and how they go on: a question that is answered, an approval that is settled, and the next dispatch
 //! once nothing is open any more.
 
-use super::{ConversationError, Conversations, Due, LIMIT, Person, TURN_LIMIT, history, wanted};
+use super::{ConversationError, Conversations, Due, Person, TURN_LIMIT, history, wanted};
 use crate::{
     clock,
     db::{
-        Tenant, Tx, conversation as rows,
+        Tx, conversation as rows,
         turn::{self, Asked, Held, Settled},
     },
     dispatch::{self, DispatchError},

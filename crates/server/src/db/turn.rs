@@ -1,4 +1,4 @@
-//! How far a turn has come, and who has it: `turns` as their runs see them, `turn_messages`, `turn_waits` and `school_tokens`.
+//! How far a turn has come, and who has it: `turns` as their runs see them, `turn_messages`, `turn_waits` and `turn_tokens`.
 //!
 //! Whoever changes one of these holds the turn's row first ([`hold`]), so that a turn's changes follow one another.
 
@@ -296,13 +296,14 @@ pub(crate) async fn owner(tx: &mut Tx, turn: &Held) -> DbResult<Owner> {
     .await?)
 }
 
-/// Adds to the tokens that a school has used today.
-pub(crate) async fn spend(tx: &mut Tx, school: Uuid, tokens: i64) -> DbResult<()> {
+/// Adds to the tokens that a turn has used today.
+pub(crate) async fn spend(tx: &mut Tx, turn: &Held, tokens: i64) -> DbResult<()> {
     sqlx::query!(
-        "INSERT INTO school_tokens (school_id, day, tokens)
-         SELECT id, (now() AT TIME ZONE time_zone)::date, $2 FROM schools WHERE id = $1
-         ON CONFLICT (school_id, day) DO UPDATE SET tokens = school_tokens.tokens + excluded.tokens",
-        school,
+        "INSERT INTO turn_tokens (school_id, day, turn_id, tokens)
+         SELECT id, (now() AT TIME ZONE time_zone)::date, $2, $3 FROM schools WHERE id = $1
+         ON CONFLICT (school_id, day, turn_id) DO UPDATE SET tokens = turn_tokens.tokens + excluded.tokens",
+        turn.school_id,
+        turn.id,
         tokens
     )
     .execute(tx.connection()?)
@@ -312,12 +313,11 @@ pub(crate) async fn spend(tx: &mut Tx, school: Uuid, tokens: i64) -> DbResult<()
 
 /// The tokens that a school has used today.
 pub(crate) async fn spent(tx: &mut Tx, school: Uuid) -> DbResult<i64> {
-    let tokens = sqlx::query_scalar!(
-        "SELECT t.tokens FROM school_tokens t JOIN schools s ON s.id = t.school_id
-          WHERE t.school_id = $1 AND t.day = (now() AT TIME ZONE s.time_zone)::date",
+    Ok(sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(t.tokens), 0)::bigint AS "tokens!" FROM turn_tokens t JOIN schools s ON s.id = t.school_id
+            WHERE t.school_id = $1 AND t.day = (now() AT TIME ZONE s.time_zone)::date"#,
         school
     )
-    .fetch_optional(tx.connection()?)
-    .await?;
-    Ok(tokens.unwrap_or_default())
+    .fetch_one(tx.connection()?)
+    .await?)
 }
