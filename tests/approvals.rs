@@ -134,8 +134,8 @@ async fn are_not_asked_for_what_is_refused() {
         error(first(&stage, &admin, unknown.clone(), "2").await),
         "Department not found."
     );
-    let reused = error(first(&stage, &admin, unknown, "1").await);
-    assert_eq!(reused, "This call's key was already used for another call.");
+    let taken = error(first(&stage, &admin, unknown, "1").await);
+    assert_eq!(taken, "This call's key was already used for another call.");
     assert_eq!(stage.snapshot().await, before);
     stage.finish().await;
 }

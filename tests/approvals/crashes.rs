@@ -70,11 +70,7 @@ async fn what_was_approved_and_not_done_is_done_once_by_whoever_looks() {
     decisions.look_after(Duration::from_mins(2)).await.unwrap();
     assert!(asked.is_there().await, "somebody may still be at it");
 
-    let both = join_all([
-        decisions.look_after(Duration::ZERO),
-        decisions.look_after(Duration::ZERO),
-    ])
-    .await;
+    let both = join_all((0..2).map(|_| decisions.look_after(Duration::ZERO))).await;
     assert!(both.into_iter().all(|looked| looked.is_ok()));
     assert_eq!(status(&asked.stage, asked.id).await, "executed");
     assert!(!asked.is_there().await);

@@ -179,7 +179,7 @@ impl Stage {
             .to_owned();
         match self.pipeline.execute(call).await {
             AgentToolResult::Pending { pending, .. } => self.approve(&email, pending.approval_id).await,
-            result => result,
+            result @ (AgentToolResult::Data { .. } | AgentToolResult::Error { .. }) => result,
         }
     }
 
@@ -199,11 +199,13 @@ impl Stage {
         let waits = waits.expect("whoever asked sees it");
         let (who, school) = requester.split_once('@').expect("an address");
         let other = if who == "admin" { "head" } else { "admin" };
-        let decider = person(&match waits.approver {
+        let somebody = person(&match waits.approver {
             None => requester.to_owned(),
             Some(_) => format!("{other}@{school}"),
         });
-        let decided = self.decisions.decide(&decider, Door::Rest, approval, Ruling::approve());
+        let decided = self
+            .decisions
+            .decide(&somebody, Door::Rest, approval, Ruling::approve());
         let result = match decided.await {
             Ok(settled) => settled.approval.result,
             Err(DecisionError::Failed(_) | DecisionError::Database(_)) => None,
