@@ -66,5 +66,5 @@ mod subjects;
 mod teaching;
 mod texts;
 mod turns;
-mod working;
 mod waiting;
+mod working;

@@ -348,7 +348,10 @@ async fn use_a_schools_tokens_of_the_day_and_no_more() {
     }
     let taken = scene.worker.tell(&report(&turn, 1, 2, vec![usage(39)])).await;
     assert_eq!(taken, ReportTaken::OverBudget);
-    assert_eq!(scene.stage.count("SELECT sum(tokens)::bigint FROM turn_tokens").await, 100);
+    assert_eq!(
+        scene.stage.count("SELECT sum(tokens)::bigint FROM turn_tokens").await,
+        100
+    );
     let done = TurnEvent::Ended {
         outcome: TurnOutcome::Error("Over.".into()),
     };

@@ -91,7 +91,10 @@ fn entry(tool: &RpcTool, handlers: &Handlers) -> String {
         Approval::NotNeeded => {}
         Approval::Required => text += "- Approval: whoever asks for it must say yes\n",
         Approval::RequiredOf { action, resource } => {
-            text += &format!("- Approval: somebody else must say yes who may {action} {resource}\n");
+            let _ = writeln!(
+                text,
+                "- Approval: somebody else must say yes who may {action} {resource}"
+            );
         }
     }
     let rows = arguments(&tool.schema());

@@ -6,9 +6,9 @@
 pub(crate) mod academic_year;
 pub(crate) mod account;
 pub(crate) mod announcement;
+pub(crate) mod approval;
 pub(crate) mod assessment;
 pub(crate) mod attendance;
-pub(crate) mod approval;
 pub(crate) mod audit_log;
 pub(crate) mod campus;
 pub(crate) mod conversation;

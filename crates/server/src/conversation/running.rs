@@ -261,7 +261,13 @@ async fn wait_or_go_on(tx: &mut Tx, held: &Held) -> Result<Option<Due>, ReportEr
 fn as_report_error(error: ConversationError) -> ReportError {
     match error {
         ConversationError::Database(error) => ReportError::Database(error),
-        _ => ReportError::Malformed("the turn cannot go on"),
+        ConversationError::Unknown(_)
+        | ConversationError::Busy
+        | ConversationError::Settled
+        | ConversationError::OverBudget
+        | ConversationError::Invalid(_)
+        | ConversationError::NoSchool
+        | ConversationError::Dispatch(_) => ReportError::Malformed("the turn cannot go on"),
     }
 }
 
