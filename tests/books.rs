@@ -1,7 +1,8 @@
 //! The worker's side of claims and reports; the server's books are this test.
 
-use contract::turn::{
-    JournalEntry, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnReport,
+use contract::{
+    tools::contract_hash,
+    turn::{JournalEntry, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnReport},
 };
 use e2e::{Stage, broker::Peer, fixtures::HILLTOP, process::Process, stage::now_ms};
 use lapin::{
@@ -68,8 +69,15 @@ impl Scene {
 
     /// Hands a turn to the worker, as a server does.
     async fn dispatch(&self) -> TurnMessage {
+        let message = self.message().await;
+        let queue = self.peer.names().turns_queue.clone();
+        self.publish(&queue, &message, BasicProperties::default()).await;
+        message
+    }
+
+    async fn message(&self) -> TurnMessage {
         let head = self.stage.person(&HILLTOP.email("head")).await;
-        let message = TurnMessage {
+        TurnMessage {
             turn_id: head.turn_id,
             grant: head.grant,
             context: head.context,
@@ -77,10 +85,8 @@ impl Scene {
             message: "Create a department called Drama".to_owned(),
             deadline_ms: now_ms() + 60_000,
             dispatch: 1,
-        };
-        let queue = self.peer.names().turns_queue.clone();
-        self.publish(&queue, &message, BasicProperties::default()).await;
-        message
+            contract: Some(contract_hash().to_owned()),
+        }
     }
 
     async fn publish(&self, queue: &str, body: &impl Serialize, properties: BasicProperties) {
@@ -219,6 +225,31 @@ async fn a_turn_is_claimed_until_there_is_a_word_and_left_when_it_is_refused() {
     scene.reply(&first, &TurnClaimed::Refused {}).await;
     scene.nothing_comes().await;
     assert!(scene.model.requests().is_empty());
+    scene.finish().await;
+}
+
+/// As while a server is replaced that knows more than this worker, or less.
+#[tokio::test]
+async fn a_turn_of_another_version_of_the_server_is_run_all_the_same() {
+    let scene = Scene::new(making()).await;
+    for contract in [json!("another"), json!(null)] {
+        let mut turn = json!(scene.message().await);
+        turn["contract"] = contract;
+        turn["unheardOf"] = json!({"a": [1]});
+        turn["context"]["unheardOf"] = json!(1);
+        let queue = scene.peer.names().turns_queue.clone();
+        scene.publish(&queue, &turn, BasicProperties::default()).await;
+        let claim = scene.next().await;
+        assert_eq!(json!(claim.claim().turn_id), turn["turnId"]);
+        let granted = TurnClaimed::Granted {
+            attempt: 1,
+            journal: Vec::new(),
+        };
+        scene.reply(&claim, &granted).await;
+        let kept = scene.first_kept().await;
+        assert_eq!(kept.report().journal.len(), 1, "it asks the model");
+        scene.reply(&kept, &ReportTaken::Superseded).await;
+    }
     scene.finish().await;
 }
 

@@ -25,11 +25,14 @@ async fn take_reports_with_the_grant_of_their_turn_only() {
     assert_eq!(scene.worker.tell(&never).await, ReportTaken::Superseded);
     scene.worker.report_raw(b"{}").await;
     scene.worker.report_raw(&[0xff; 100]).await;
+    let mut unheard = json!(report(&first, 1, 1, vec![answer("unheard of")]));
+    unheard["events"] = json!([{"type": "danced"}]);
+    scene.worker.report_raw(unheard.to_string().as_bytes()).await;
     scene.worker.report(&report(&first, 1, 1, vec![answer("real")])).await;
     let told = scene.head.follow(&first.turn_id.to_string(), None).await.all().await;
     assert_eq!(told[0].data["outcome"]["answer"], "real");
     assert_eq!(scene.stage.count("SELECT count(*) FROM turn_events").await, 1);
-    scene.worker.until_dead_reports(5).await;
+    scene.worker.until_dead_reports(6).await;
     scene.finish().await;
 }
 

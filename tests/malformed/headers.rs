@@ -1,7 +1,7 @@
 //! Good bodies under properties that are missing, unreadable, of a wrong type, or lead nowhere.
 
 use super::{Case, Expected, Ground};
-use contract::envelope::{DEADLINE_HEADER, GRANT_HEADER};
+use contract::envelope::{CONTRACT_HEADER, DEADLINE_HEADER, GRANT_HEADER};
 use lapin::{
     BasicProperties,
     types::{AMQPValue, ByteArray, DecimalValue, FieldArray, FieldTable},
@@ -14,7 +14,7 @@ fn text(text: &str) -> AMQPValue {
     AMQPValue::LongString(text.into())
 }
 
-/// Values of types that neither a deadline nor a grant has.
+/// Values of types that neither a deadline nor a grant nor a hash has.
 fn wrong_types() -> Vec<AMQPValue> {
     vec![
         AMQPValue::Void,
@@ -74,6 +74,25 @@ async fn with_deadlines_that_have_passed_or_cannot_be_read() {
         .map(|(value, expected)| {
             let name = format!("the deadline {value:?}");
             let properties = with_header(&ground, DEADLINE_HEADER, value);
+            Case::new(name, ground.packet(|_| {}), properties, expected)
+        })
+        .collect();
+    ground.settle(cases).await;
+    ground.finish().await;
+}
+
+#[tokio::test]
+async fn with_contracts_that_cannot_be_read_or_are_none() {
+    let mut ground = Ground::new().await;
+    let unreadable = wrong_types()
+        .into_iter()
+        .map(|value| (value, Expected::Rejected("the tool's contract cannot be read")));
+    let other = ["", "0"].map(|hash| (text(hash), Expected::Refused("The tool ")));
+    let cases = unreadable
+        .chain(other)
+        .map(|(value, expected)| {
+            let name = format!("the contract {value:?}");
+            let properties = with_header(&ground, CONTRACT_HEADER, value);
             Case::new(name, ground.packet(|_| {}), properties, expected)
         })
         .collect();

@@ -23,8 +23,11 @@ pub mod teaching;
 
 use crate::{
     context::AgentRunModeName,
+    digest::digest,
     tool::{RpcTool, ToolRole},
 };
+use serde_json::Value;
+use std::sync::LazyLock;
 
 /// Declares a registry: as values, for whoever walks it, and as a list of types, for the server's dispatch. What contradicts itself
 /// does not compile. Exported so that a test can show that.
@@ -123,6 +126,19 @@ pub fn tool_for_event(event: &str) -> Option<&'static RpcTool> {
 #[must_use]
 pub fn tool_for_name(name: &str) -> Option<&'static RpcTool> {
     RPC_AGENT_TOOLS.iter().find(|tool| tool.definition.name == name)
+}
+
+/// A hash of the contracts of all tools: two processes with the same one agree on every call.
+#[must_use]
+pub fn contract_hash() -> &'static str {
+    static HASH: LazyLock<String> = LazyLock::new(|| {
+        let hashes = RPC_AGENT_TOOLS.iter().map(|tool| {
+            let event = tool.definition.event.to_string();
+            (event, Value::String(tool.contract_hash()))
+        });
+        digest(&Value::Object(hashes.collect()))
+    });
+    &HASH
 }
 
 /// The tools whose scope is offered in a run mode, whoever's belt they are on.

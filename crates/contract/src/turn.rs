@@ -43,6 +43,10 @@ pub struct TurnMessage {
     /// answered.
     #[serde(default)]
     pub dispatch: u32,
+    /// The hash of the contract of all tools, as the server that dispatched the turn knows them. A worker of another contract runs the
+    /// turn all the same: each of its calls says which contract of its own tool it knows.
+    #[serde(default)]
+    pub contract: Option<String>,
 }
 
 impl TurnMessage {

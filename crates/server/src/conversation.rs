@@ -31,6 +31,7 @@ use crate::{
 use chrono::DateTime;
 use contract::{
     agent_map::{AgentMapEntry, offered_agents, search},
+    tools::contract_hash,
     turn::TurnMessage,
 };
 use serde::Serialize;
@@ -306,6 +307,7 @@ impl Conversations {
             message,
             deadline_ms,
             dispatch: 1,
+            contract: Some(contract_hash().to_owned()),
         };
         Ok((message, followed))
     }

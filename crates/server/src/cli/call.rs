@@ -11,7 +11,7 @@ use crate::{
 use anyhow::{Context, bail};
 use contract::{
     AgentToolRequest, AgentToolResult,
-    tools::{tool_for_event, tool_for_name},
+    tools::{contract_hash, tool_for_event, tool_for_name},
     turn::{ThreadHistory, ToolCallRecord, TurnMessage, TurnOutcome, idempotency_key},
 };
 use serde_json::Value;
@@ -91,6 +91,7 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
         message,
         deadline_ms: clock::deadline_in(TURN_LIMIT),
         dispatch: 0,
+        contract: Some(contract_hash().to_owned()),
     };
     let mut client = Client::connect(&config.broker).await?;
     let answered = client.turn(&turn, TURN_LIMIT + GRACE).await;

@@ -14,6 +14,7 @@ use crate::{
 use chrono::DateTime;
 use contract::{
     AgentToolResult,
+    tools::contract_hash,
     turn::{Decision, JournalEntry, TurnEvent, TurnMessage, TurnOutcome},
 };
 use serde_json::{Value, json};
@@ -165,6 +166,7 @@ impl Conversations {
             deadline_ms: deadline_of(&held),
             message: held.message,
             dispatch: u32::try_from(held.dispatch).unwrap_or_default(),
+            contract: Some(contract_hash().to_owned()),
         }))
     }
 

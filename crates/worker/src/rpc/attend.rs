@@ -21,6 +21,7 @@ use crate::{
 use broker_guard::UNREADABLE_HEADER;
 use contract::{
     envelope::MAX_PACKET_BYTES,
+    tools::contract_hash,
     topology::Topology,
     turn::{INTERRUPTED_TEXT, TurnAnswer, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnOutcome},
 };
@@ -85,10 +86,12 @@ impl Attendant {
     async fn answer(&self, delivery: &Delivery) -> Result<Option<TurnAnswer>, NotTaken> {
         match plan(delivery) {
             Plan::Claim(message) => {
+                compare(&message);
                 self.claim(&message, delivery.redelivered).await;
                 Ok(None)
             }
             Plan::Run(message) => {
+                compare(&message);
                 tracing::info!(turn = %message.turn_id, "a turn begins");
                 let (_place, cancellation) = self.cancels.begin(message.turn_id);
                 let journal = Journal::default();
@@ -204,6 +207,16 @@ fn plan(delivery: &Delivery) -> Plan {
         Ok(message) if delivery.redelivered => Plan::Interrupted(Box::new(message)),
         Ok(message) => Plan::Run(Box::new(message)),
         Err(malformed) => Plan::Bury(malformed),
+    }
+}
+
+/// Says so when the server that dispatched a turn knows other tools, as it may while one of the two is being replaced. The turn is run all
+/// the same: the server refuses a call of a tool that changed, and of that alone.
+fn compare(message: &TurnMessage) {
+    if let Some(there) = message.contract.as_deref()
+        && there != contract_hash()
+    {
+        tracing::warn!(turn = %message.turn_id, here = contract_hash(), there, "a turn comes from a server of another contract");
     }
 }
 

@@ -67,6 +67,7 @@ fn message(text: &str, time: Duration) -> TurnMessage {
         message: text.into(),
         deadline_ms: clock::deadline_in(time),
         dispatch: 0,
+        contract: None,
     }
 }
 
