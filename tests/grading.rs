@@ -3,9 +3,14 @@
 use e2e::{
     Stage,
     fixtures::{HILLTOP, RIVERSIDE},
-    stage::{data, error},
+    stage::{data, error, pending},
 };
 use serde_json::{Value, json};
+use server::{
+    conversation,
+    decision::{Became, DecisionError, Ruling},
+    grant::Door,
+};
 
 const CAMPUS_NOT_FOUND: &str = "Campus not found.";
 
@@ -127,6 +132,41 @@ async fn is_replaced_whole_by_the_director_of_the_campus() {
         (&expected, &json!("Main"))
     );
     assert_eq!(data(get(&stage, "class.teacher", json!({})).await), replaced);
+    stage.finish().await;
+}
+
+/// Whoever directs the studies asks, and whoever may change the grading of that campus decides.
+#[tokio::test]
+async fn is_replaced_once_somebody_else_of_the_campus_approves() {
+    let stage = Stage::new().await;
+    let lakeside = on("lakeside");
+    let heads = [("UPDATE", "GRADING_CONFIG", "allow", Some(lakeside))];
+    stage.give_rules(&HILLTOP, "newcomer", 77, &heads).await;
+    let dos = stage.person(&HILLTOP.email("dos")).await;
+    let args = json!({"bands": bands(&[("Pass", 50), ("Fail", 0)])});
+    let waits = pending(stage.ask(&dos, "update_grading_config", args).await);
+    assert_eq!(waits.preview["bands"][0]["label"], "Pass");
+
+    let decide = async |email: String| {
+        let person = conversation::Person { email };
+        let decisions = stage.decisions();
+        decisions
+            .decide(&person, Door::Rest, waits.approval_id, Ruling::approve())
+            .await
+    };
+    let before = stage.snapshot().await;
+    let own = decide(HILLTOP.email("dos")).await;
+    assert!(matches!(own, Err(DecisionError::NeedsAnother)), "{own:?}");
+    let others = ["newcomer", "isaac.ocen", "class.teacher", "clerk"].map(|who| HILLTOP.email(who));
+    for email in others.into_iter().chain([RIVERSIDE.email("head")]) {
+        let refused = decide(email.clone()).await;
+        assert!(matches!(refused, Err(DecisionError::Unknown)), "{email}: {refused:?}");
+    }
+    assert_eq!(stage.snapshot().await, before);
+
+    assert_eq!(decide(HILLTOP.email("head")).await.unwrap().became, Became::Executed);
+    let now = data(get(&stage, "class.teacher", json!({})).await);
+    assert_eq!(now["bands"].as_array().map(Vec::len), Some(2), "{now}");
     stage.finish().await;
 }
 

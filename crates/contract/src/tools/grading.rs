@@ -3,6 +3,7 @@
 use crate::{
     argument::RequestedCampus,
     event::Event,
+    permission::{Action, Resource},
     tool::{AgentTool, Placement, Read, ToolDefinition, ToolRole, ToolScope, Write},
 };
 use schemars::JsonSchema;
@@ -67,7 +68,7 @@ impl AgentTool for UpdateGradingConfig {
         Placement::roles(&[ToolRole::Dos]),
         "Replace the bands that averages are graded by on a campus. For the director of its studies.",
     )
-    .approved();
+    .approved_by(Action::Update, Resource::GradingConfig);
 
     fn example() -> Value {
         json!({
