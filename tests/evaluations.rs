@@ -6,7 +6,7 @@ mod template;
 
 use crate::{
     http::{Event, Server, Visitor},
-    working::{Working, talk},
+    working::{Working, talk_approved},
 };
 use contract::tools::tool_for_name;
 use e2e::{Stage, arrange::Snapshot, fixtures::HILLTOP, world::root};
@@ -26,7 +26,7 @@ use template::{Results, as_text, resolve};
 const EVERYWHERE: &[&str] = &["rover/delegation"];
 
 /// Where a conversation itself is kept.
-const OF_CONVERSATIONS: &[&str] = &["threads", "turns", "turn_events"];
+const OF_CONVERSATIONS: &[&str] = &["threads", "turns", "turn_events", "turn_messages", "turn_tokens"];
 
 /// By name. They share one school, one after another: none takes away what another one needs, whatever the day.
 fn evaluations() -> BTreeMap<String, Evaluation> {
@@ -75,14 +75,16 @@ impl House {
     async fn play(&mut self, scene: &Scene) -> Played {
         self.stagehand.play(scene);
         let visitor = self.visitor(&scene.by).await;
+        let decider = self.visitor(scene.approved_by.as_ref().unwrap_or(&scene.by)).await;
         let campus = scene
             .campus
             .as_ref()
             .map(|campus| json!({"campus": HILLTOP.campus(campus)}));
         let thread = visitor.thread(&campus.unwrap_or_else(|| json!({}))).await;
-        let (events, outcome) = talk(&visitor, &thread, &scene.asks).await;
+        let (events, outcome) = talk_approved(&visitor, &decider, &thread, &scene.asks).await;
         let audited = sqlx::query_scalar(
-            "SELECT a.event FROM audit_log a JOIN turns t ON t.id::text = a.turn_id WHERE t.thread_id::text = $1 ORDER BY a.id",
+            "SELECT a.event FROM audit_log a JOIN turns t ON t.id::text = a.turn_id
+              WHERE t.thread_id::text = $1 AND a.event <> 'decide.approval' ORDER BY a.id",
         )
         .bind(&thread)
         .fetch_all(&mut self.stage.owner().await)

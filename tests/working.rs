@@ -2,8 +2,9 @@
 
 use crate::http::{Event, Visitor};
 use e2e::Stage;
+use reqwest::StatusCode;
 use scripted_model::{Script, ScriptedModel};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinSet};
 
 /// A worker that runs in this process, with the demo model.
@@ -55,6 +56,34 @@ impl Working {
 pub(crate) async fn talk(visitor: &Visitor, thread: &str, message: &str) -> (Vec<Event>, Value) {
     let turn = visitor.turn(thread, message).await;
     let events = visitor.follow(&turn, None).await.all().await;
+    let last = events.last().expect("a turn has events").data["outcome"].clone();
+    (events, last)
+}
+
+/// The same turn where each call that waits for a yes gets it, from whoever decides.
+pub(crate) async fn talk_approved(
+    visitor: &Visitor,
+    decider: &Visitor,
+    thread: &str,
+    message: &str,
+) -> (Vec<Event>, Value) {
+    let turn = visitor.turn(thread, message).await;
+    let mut follow = visitor.follow(&turn, None).await;
+    let (mut events, mut asked) = (Vec::new(), Vec::new());
+    while let Some(event) = follow.next().await {
+        match event.kind.as_str() {
+            "approval_asked" => asked.push(event.data["approvalId"].as_str().expect("it has an id").to_owned()),
+            "waiting" => {
+                for id in asked.drain(..) {
+                    let path = format!("/v1/approvals/{id}/decision");
+                    let (status, settled) = decider.post(&path, &json!({"decision": "approve"})).await;
+                    assert_eq!(status, StatusCode::OK, "{settled}");
+                }
+            }
+            _ => {}
+        }
+        events.push(event);
+    }
     let last = events.last().expect("a turn has events").data["outcome"].clone();
     (events, last)
 }

@@ -25,6 +25,9 @@ pub(super) struct Scene {
     /// The campus that they work in; the whole school without it.
     #[serde(default)]
     pub(super) campus: Option<String>,
+    /// Who approves what needs somebody else's approval.
+    #[serde(default)]
+    pub(super) approved_by: Option<String>,
     /// What they say.
     pub(super) asks: String,
     /// What the agents do about it.
