@@ -158,6 +158,33 @@ async fn are_given_to_one_run_with_all_that_was_kept() {
     scene.finish().await;
 }
 
+/// The lost run may be alive, and not know; and the person may answer before there is another.
+#[tokio::test]
+async fn are_nobodys_between_two_runs() {
+    let scene = Scene::new().await;
+    let turn = scene.said().await;
+    scene.claim(&turn).await;
+    scene.worker.tell(&report(&turn, 1, 1, vec![asked("a", &[])])).await;
+    let claimed = scene.worker.claim(&turn, Uuid::new_v4(), true).await;
+    assert_eq!(claimed, TurnClaimed::Refused {});
+    let next = scene.worker.take_turn().await;
+    let mut late = report(&turn, 1, 2, vec![]);
+    late.journal = vec![said("", 2)];
+    assert_eq!(scene.worker.tell(&late).await, ReportTaken::Superseded);
+    assert_eq!(scene.answer(&turn, "a", "Yes").await.0, StatusCode::ACCEPTED);
+    let (attempt, journal) = scene.claim(&next).await;
+    assert_eq!((attempt, answers(&journal)), (2, vec![("a".to_owned(), json!("Yes"))]));
+    assert_eq!(journal.len(), 1, "nothing of what came late");
+    let done = TurnEvent::Ended {
+        outcome: TurnOutcome::Answer("Done.".into()),
+    };
+    scene.worker.tell(&report(&next, 2, 1, vec![done])).await;
+    let events = scene.head.follow(&turn.turn_id.to_string(), None).await.all().await;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["asked", "answered", "ended"]);
+    scene.finish().await;
+}
+
 /// fault 29: each answer goes to its question, in whatever order they come
 #[tokio::test]
 async fn go_on_when_every_question_is_answered() {

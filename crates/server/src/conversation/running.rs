@@ -6,7 +6,7 @@
 use super::{
     ConversationError, Conversations, Due, LIMIT, Place, WAIT_LIMIT,
     reports::{ReportError, ended, storable},
-    waiting::{Until, go_on},
+    waiting::{Until, go_on, tell_settled},
 };
 use crate::{
     clock,
@@ -88,6 +88,8 @@ impl Conversations {
         let attempt = if held.run == Some(claim.run) {
             held.attempt
         } else {
+            // settled between its dispatch and this
+            tell_settled(&mut tx, &held).await.map_err(as_report_error)?;
             turn::give_to(&mut tx, &held, claim.run).await?
         };
         let journal = turn::journal(&mut tx, held.id).await?;
@@ -128,9 +130,14 @@ impl Conversations {
             return Ok(Taken::with(ReportTaken::Superseded));
         }
         if held.run.is_none() {
-            // its last report, that it waits, come again
+            // its last report, that it waits, come again; or the turn was taken from a run that does not know
             tx.rollback().await?;
-            return Ok(Taken::with(ReportTaken::GoOn));
+            let is_waiting = held.status == "waiting";
+            return Ok(Taken::with(if is_waiting {
+                ReportTaken::GoOn
+            } else {
+                ReportTaken::Superseded
+            }));
         }
         store(&mut tx, &held, first, report).await?;
         let due = self.follow(&mut tx, &held, &report.events).await?;

@@ -249,14 +249,7 @@ pub(super) enum Until {
 
 /// Lets a turn go on: tells what was settled, and dispatches it anew.
 pub(super) async fn go_on(tx: &mut Tx, held: &Held, until: Until) -> Result<Due, ConversationError> {
-    let settled = turn::untold(tx, held).await?;
-    let events: Result<Vec<Value>, _> = settled
-        .into_iter()
-        .filter_map(|wait| event_of(wait).map(serde_json::to_value))
-        .collect();
-    let events = events.map_err(DispatchError::from)?;
-    let at = turn::next_place(tx, held).await?;
-    rows::store_events(tx, held.id, at, &events).await?;
+    tell_settled(tx, held).await?;
     let deadline = match until {
         Until::Anew => DateTime::from_timestamp_millis(clock::deadline_in(TURN_LIMIT)).unwrap_or_default(),
         Until::Unchanged => held.deadline,
@@ -266,6 +259,20 @@ pub(super) async fn go_on(tx: &mut Tx, held: &Held, until: Until) -> Result<Due,
         school: held.school_id,
         turn: held.id,
     })
+}
+
+/// Tells what was settled, after all that the last run told. Whoever gives the turn to a run does so before: that run has the results,
+/// and does not wait for them.
+pub(super) async fn tell_settled(tx: &mut Tx, held: &Held) -> Result<(), ConversationError> {
+    let settled = turn::untold(tx, held).await?;
+    let events: Result<Vec<Value>, _> = settled
+        .into_iter()
+        .filter_map(|wait| event_of(wait).map(serde_json::to_value))
+        .collect();
+    let events = events.map_err(DispatchError::from)?;
+    let at = turn::next_place(tx, held).await?;
+    rows::store_events(tx, held.id, at, &events).await?;
+    Ok(())
 }
 
 fn event_of(wait: turn::Wait) -> Option<TurnEvent> {
