@@ -58,6 +58,7 @@ mod resume;
 mod scope_sentences;
 mod scores;
 mod shutdown;
+mod soak;
 mod staff;
 mod streams;
 mod student_search;

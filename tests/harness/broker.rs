@@ -260,6 +260,11 @@ impl Peer {
         self.depth(&self.names.turns_dead_queue).await
     }
 
+    /// How many reports could not be taken.
+    pub async fn dead_reports(&self) -> u32 {
+        self.depth(&self.names.reports_dead_queue).await
+    }
+
     async fn depth(&self, queue: &str) -> u32 {
         let passive = QueueDeclareOptions {
             passive: true,
@@ -390,14 +395,14 @@ impl Peer {
     /// Waits until so many reports are dead letters.
     pub async fn until_dead_reports(&self, count: u32) {
         let all = async {
-            while self.depth(&self.names.reports_dead_queue).await < count {
+            while self.dead_reports().await < count {
                 sleep(Duration::from_millis(20)).await;
             }
         };
         timeout(Duration::from_secs(30), all)
             .await
             .expect("dead letters come in time");
-        assert_eq!(self.depth(&self.names.reports_dead_queue).await, count);
+        assert_eq!(self.dead_reports().await, count);
     }
 
     /// Leaves at once.

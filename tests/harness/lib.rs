@@ -20,6 +20,7 @@ pub mod fixtures;
 pub mod growth;
 pub mod process;
 pub mod raw;
+pub mod soak;
 pub mod stage;
 pub mod world;
 pub mod writers;

@@ -10,6 +10,7 @@ mod programs;
 mod real_model;
 mod scratch;
 mod signals;
+mod soak;
 mod stack;
 mod steps;
 mod test;
@@ -81,6 +82,11 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         peers: PathBuf,
     },
+    /// Kills servers, workers, the broker and the database under turns, and shows that nothing is lost and nothing done twice
+    Soak {
+        #[command(flatten)]
+        options: soak::Options,
+    },
     /// Shows that the stack works with a real, small language model, which is installed in target/real-model
     RealModel {
         #[command(flatten)]
@@ -114,6 +120,7 @@ fn main() -> ExitCode {
         Task::Mutants { services, filter } => mutants::run_all(services.install(), filter.as_deref()),
         Task::Bench { peers, options } => bench::bench(peers.as_deref(), &options),
         Task::Interop { services, peers } => interop::interop(services.install(), &peers),
+        Task::Soak { options } => soak::soak(&options),
         Task::RealModel { services, keep } => {
             let afterwards = if keep { Afterwards::Keep } else { Afterwards::Stop };
             real_model::real_model(services.install(), afterwards)
