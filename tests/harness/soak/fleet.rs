@@ -56,7 +56,11 @@ impl Fleet {
             process: None,
         };
         let posts = [(true, 0), (true, 1), (false, 0), (false, 1)].map(post).into();
-        let log = if scene.plan.quiet { "off" } else { "error,lapin=off" };
+        let log = if scene.plan.quiet {
+            "off"
+        } else {
+            "error,lapin=off,server::http::problem=off"
+        };
         let mut fleet = Self {
             posts,
             programs,

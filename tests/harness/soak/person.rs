@@ -19,6 +19,8 @@ use tokio::time::{sleep, timeout};
 
 /// How long a turn may take in all; a dispatch has five minutes, and there are a few.
 const PATIENCE: Duration = Duration::from_mins(12);
+/// Before what was not heard is said again.
+const SAY_AGAIN: Duration = Duration::from_secs(2);
 /// Before events that broke off are asked for again.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long nothing may come before it is asked again: keep-alives come more often.
@@ -74,7 +76,7 @@ impl InTurn<'_> {
                     return Err(format!("it is refused: {status} {problem}"));
                 }
                 _ if begun.elapsed() > PATIENCE => return Err("nobody takes it".to_owned()),
-                _ => sleep(PAUSE).await,
+                _ => sleep(SAY_AGAIN).await,
             }
             self.scene.doors.tried_again();
             let known = self
@@ -82,7 +84,9 @@ impl InTurn<'_> {
                 .get(doors, chance, &format!("/v1/threads/{thread}"))
                 .await?;
             let turns = known.body["turns"].as_array().cloned().unwrap_or_default();
-            if let Some(turn) = turns.iter().find(|turn| turn["message"] == message.as_str()) {
+            // one that could not be passed on has failed by now, and is said again
+            let is_it = |turn: &&Value| turn["message"] == message.as_str() && turn["status"] != "failed";
+            if let Some(turn) = turns.iter().find(is_it) {
                 return turn["id"].as_str().map(str::to_owned).ok_or("it has no id".to_owned());
             }
         }
