@@ -30,6 +30,8 @@ comment on function open_account(text, text) is
 revoke all on function open_account(text, text) from public;
 grant execute on function open_account(text, text) to school_app, school_platform;
 
+-- whoever names no school comes in to the one that they joined first, whoever invites them later
+grant select (created_at) on staff to school_directory;
 -- every reader of an account may know it: so may whoever changes one
 grant select (shared) on users to school_app, school_platform;
 grant insert (school_id, id, user_id, campus_id, title) on staff to school_app, school_platform;

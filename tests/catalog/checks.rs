@@ -270,6 +270,7 @@ pub(super) const CHECKS: &[Check] = &[
                 or has_column_privilege('school_directory', t.rel, a.attnum, 'select') and (t.name, a.attname) not in (
                     ('users', 'id'), ('users', 'email'), ('users', 'name'), ('users', 'type'), ('users', 'active'),
                     ('staff', 'school_id'), ('staff', 'id'), ('staff', 'user_id'), ('staff', 'campus_id'), ('staff', 'active'),
+                    ('staff', 'created_at'),
                     ('schools', 'id'), ('schools', 'slug'), ('schools', 'name'), ('schools', 'time_zone'),
                     ('campuses', 'school_id'), ('campuses', 'id'), ('campuses', 'name'))",
         breaches: &[

@@ -39,9 +39,6 @@ pub enum DispatchError {
     /// The account does not work in the school that was named.
     #[error("{0} does not work in that school, or there is none of that name")]
     NotInSchool(String),
-    /// The account works in several schools.
-    #[error("{0} works in several schools; name one of them with --school")]
-    SeveralSchools(String),
     /// The account's row cannot be read.
     #[error("the account {0} has a type or a time zone that this server does not know")]
     Unreadable(String),
@@ -67,7 +64,7 @@ pub enum DispatchError {
 pub struct Wanted {
     /// Whose.
     pub email: String,
-    /// In which school, by slug; needed only for whoever works in several.
+    /// In which school, by slug; for whoever works in several, the one that they joined first where none is named.
     pub school: Option<String>,
     /// On which campus, by id or name; none for the whole school.
     pub campus: Option<String>,
@@ -201,13 +198,9 @@ async fn find(database: &Database, wanted: &Wanted) -> Result<Account, DispatchE
     if let Some(school) = &wanted.school {
         accounts.retain(|account| account.school_slug.as_ref() == Some(school));
     }
-    let elsewhere = || DispatchError::NotInSchool(wanted.email.clone());
-    let account = accounts.pop().ok_or_else(elsewhere)?;
-    if accounts.is_empty() {
-        Ok(account)
-    } else {
-        Err(DispatchError::SeveralSchools(wanted.email.clone()))
-    }
+    // where none is named, the one that they joined first: whoever is invited by another comes in as before
+    let first = accounts.into_iter().next();
+    first.ok_or_else(|| DispatchError::NotInSchool(wanted.email.clone()))
 }
 
 async fn run_mode(

@@ -32,10 +32,12 @@ pub(super) fn name_of(row: &Value) -> Option<String> {
             text("actorEmail")?
         ))
     };
-    ["name", "streamName", "fullName"]
-        .into_iter()
-        .find_map(text)
-        .or_else(person)
+    person()
+        .or_else(|| {
+            ["name", "streamName", "fullName", "title", "topic"]
+                .into_iter()
+                .find_map(text)
+        })
         .or_else(change)
 }
 

@@ -209,7 +209,6 @@ fn is_final(error: &DispatchError) -> bool {
     match error {
         DispatchError::UnknownAccount(_)
         | DispatchError::NotInSchool(_)
-        | DispatchError::SeveralSchools(_)
         | DispatchError::UnknownCampus(_)
         | DispatchError::SeveralCampuses(_)
         | DispatchError::Unreadable(_) => true,

@@ -18,7 +18,7 @@ pub(crate) struct Account {
     pub(crate) campus_id: Option<Uuid>,
 }
 
-/// The account with an address, once for each school in which it works. Whether it is active is for each call to find out.
+/// The account with an address, once for each school in which it works, the one first that it joined first. Whether it is active is for each call to find out.
 pub(crate) async fn by_email(database: &Database, email: &str) -> DbResult<Vec<Account>> {
     if email.contains('\0') {
         return Ok(Vec::new());
@@ -34,7 +34,7 @@ pub(crate) async fn by_email(database: &Database, email: &str) -> DbResult<Vec<A
              LEFT JOIN staff s ON s.user_id = u.id
              LEFT JOIN schools c ON c.id = s.school_id
             WHERE u.email = $1
-            ORDER BY c.slug"#,
+            ORDER BY s.created_at, c.slug"#,
         email
     )
     .fetch_all(&mut *connection)

@@ -72,10 +72,6 @@ fn of_dispatch(error: &DispatchError) -> Problem {
             StatusCode::UNPROCESSABLE_ENTITY,
             "school: there is none of that name in which this person works",
         ),
-        DispatchError::SeveralSchools(_) => Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "school: name one; this person works in several",
-        ),
         DispatchError::UnknownCampus(_) | DispatchError::SeveralCampuses(_) => {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("campus: {error}"))
         }
