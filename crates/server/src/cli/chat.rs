@@ -8,7 +8,7 @@ use crate::{
 use anyhow::{Context, bail};
 use eventsource_stream::Eventsource;
 use futures_util::{StreamExt, stream};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::{
     io::{IsTerminal, Write},
@@ -122,12 +122,8 @@ async fn follow(door: &Door, turn: &str, input: &mut Input) -> anyhow::Result<bo
 
 /// Asks for everything that a turn waits for, and passes it on. False at the end of the input.
 async fn settle(door: &Door, turn: &str, shown: &mut Shown, input: &mut Input) -> anyhow::Result<bool> {
-    for asked in std::mem::take(&mut shown.asked) {
-        loop {
-            let (prompt, path) = match &asked {
-                Asked::Question { .. } => ("? ", format!("/v1/turns/{turn}/answers")),
-                Asked::Approval { id } => ("approve or reject? ", format!("/v1/approvals/{id}/decision")),
-            };
+    for mut asked in std::mem::take(&mut shown.asked) {
+        while let Some((prompt, path, mut body)) = asked.prompt(door, turn).await? {
             show(prompt)?;
             let mut line = Vec::new();
             if input
@@ -139,13 +135,18 @@ async fn settle(door: &Door, turn: &str, shown: &mut Shown, input: &mut Input) -
                 return Ok(false);
             }
             let said = String::from_utf8_lossy(&line).trim().to_owned();
-            let body = match &asked {
-                Asked::Question { call } => json!({"toolCallId": call, "answer": said}),
-                Asked::Approval { .. } => json!({"decision": said}),
-            };
+            if let Some(body) = body.as_object_mut() {
+                body.insert(asked.member().to_owned(), said.into());
+            }
             match door.post(&path, &body).await {
+                Ok(settled) if text(&settled, "became") == "asked_anew" => {}
                 Ok(_) => break,
-                Err(error) => super::print(&format!("{error:#}"))?,
+                Err(error) => {
+                    super::print(&format!("{error:#}"))?;
+                    if error.downcast_ref::<Refused>().is_some_and(Refused::is_final) {
+                        break;
+                    }
+                }
             }
         }
     }
@@ -155,7 +156,61 @@ async fn settle(door: &Door, turn: &str, shown: &mut Shown, input: &mut Input) -
 /// What a turn waits for.
 enum Asked {
     Question { call: String },
-    Approval { id: String },
+    Approval { id: String, preview: Value },
+}
+
+impl Asked {
+    /// What to ask for, and where to send it with what else; none where it is not, or no more, for this person to say.
+    async fn prompt(&mut self, door: &Door, turn: &str) -> anyhow::Result<Option<(&'static str, String, Value)>> {
+        let (id, shown) = match self {
+            Self::Question { call } => {
+                let body = json!({"toolCallId": call});
+                return Ok(Some(("? ", format!("/v1/turns/{turn}/answers"), body)));
+            }
+            Self::Approval { id, preview } => (id, preview),
+        };
+        let approval = door.get(&format!("/v1/approvals/{id}")).await?;
+        if approval.get("mayDecide") != Some(&Value::Bool(true)) {
+            if text(&approval, "status") == "pending" {
+                super::print("  Somebody else must decide this; Ctrl-C gives it up.")?;
+            }
+            return Ok(None);
+        }
+        let preview = approval.get("preview").unwrap_or(&Value::Null);
+        if preview != shown {
+            super::print(&super::harmless(&format!("  By now it would do this: {preview}")))?;
+            *shown = preview.clone();
+        }
+        let body = json!({"previewedAt": approval.get("previewedAt")});
+        Ok(Some((
+            "approve or reject? ",
+            format!("/v1/approvals/{id}/decision"),
+            body,
+        )))
+    }
+
+    /// What the door calls that which is said.
+    const fn member(&self) -> &'static str {
+        match self {
+            Self::Question { .. } => "answer",
+            Self::Approval { .. } => "decision",
+        }
+    }
+}
+
+/// The door said no.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct Refused {
+    status: StatusCode,
+    text: String,
+}
+
+impl Refused {
+    /// Whether nothing else that is said would be taken.
+    fn is_final(&self) -> bool {
+        [StatusCode::CONFLICT, StatusCode::NOT_FOUND].contains(&self.status)
+    }
 }
 
 /// What follows from an event.
@@ -215,7 +270,8 @@ impl Shown {
                 let preview = event.get("preview").unwrap_or(&Value::Null);
                 self.line(&format!("  {agent} would {}: {preview}", text(event, "tool")))?;
                 let id = text(event, "approvalId").to_owned();
-                self.asked.push(Asked::Approval { id });
+                let preview = preview.clone();
+                self.asked.push(Asked::Approval { id, preview });
             }
             "waiting" => {
                 self.end_line()?;
@@ -284,11 +340,11 @@ impl Door {
         let request = request
             .header("content-type", "application/json")
             .body(body.to_string());
-        let answer = self.send(request).await?.text().await.context("reading the answer")?;
-        if answer.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_str(&answer).context("the answer cannot be read")
+        read(self.send(request).await?).await
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        read(self.send(self.client.get(format!("{}{path}", self.url))).await?).await
     }
 
     async fn events(&self, path: &str, after: Option<&str>) -> anyhow::Result<Response> {
@@ -307,11 +363,20 @@ impl Door {
         }
         let status = response.status();
         let problem: Value = serde_json::from_str(&response.text().await.unwrap_or_default()).unwrap_or_default();
-        match text(&problem, "detail") {
-            "" => bail!("the door answered {status}"),
-            detail => bail!("{}", super::harmless(detail)),
-        }
+        let text = match text(&problem, "detail") {
+            "" => format!("the door answered {status}"),
+            detail => super::harmless(detail),
+        };
+        Err(Refused { status, text }.into())
     }
+}
+
+async fn read(response: Response) -> anyhow::Result<Value> {
+    let answer = response.text().await.context("reading the answer")?;
+    if answer.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(&answer).context("the answer cannot be read")
 }
 
 #[cfg(test)]
