@@ -124,15 +124,15 @@ pub async fn run(plan: Plan, programs: Programs) -> Outcome {
         ];
         stage.give_rules(&school, "class.teacher", 1, &rules).await;
     }
-    let play = Arc::new(Play::new(plan.seed));
-    let script = Arc::clone(&play);
-    let model = ScriptedModel::start(Script::function(move |request| script.reply(request))).await;
+    let script = Arc::new(Play::new(plan.seed));
+    let answers = Arc::clone(&script);
+    let model = ScriptedModel::start(Script::function(move |request| answers.reply(request))).await;
     let model = model.expect("the model listens");
     let scene = Scene {
         stage,
         plan,
         doors: Doors::default(),
-        play,
+        play: script,
         tally: Tally::default(),
         next: AtomicUsize::new(0),
         over: AtomicBool::new(false),
