@@ -33,14 +33,15 @@ pub(super) async fn check(scene: &Scene) {
     let mut owner = scene.stage.owner().await;
     let turns = turns(&mut owner).await;
     ends(scene, &turns);
-    let parts: BTreeMap<usize, &Stored> = turns
+    // what failed was said again, by whoever read so at once
+    let begun: Vec<&Stored> = turns.iter().filter(|turn| turn.status != "failed").collect();
+    let numbered = begun
         .iter()
-        .filter_map(|turn| Some((Part::of(&turn.message)?.number, turn)))
-        .collect();
-    if parts.len() != turns.len() {
-        scene
-            .tally
-            .find(format!("{} turns, of {} numbers", turns.len(), parts.len()));
+        .filter_map(|turn| Some((Part::of(&turn.message)?.number, *turn)));
+    let parts: BTreeMap<usize, &Stored> = numbered.collect();
+    if parts.len() != begun.len() {
+        let (begun, parts) = (begun.len(), parts.len());
+        scene.tally.find(format!("{begun} turns begun, of {parts} numbers"));
     }
     made(scene, &mut owner, &turns).await;
     repeated(scene, &mut owner, &parts).await;
