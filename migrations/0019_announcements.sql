@@ -18,7 +18,8 @@ create table announcements (
     constraint announcements_addressee_check check (
         (campus_id is null) = (audience = 'school') and (stream_id is null) = (audience <> 'stream')),
     constraint announcements_title_check check (char_length(title) <= 200 and btrim(title) <> ''),
-    constraint announcements_body_check check (char_length(body) <= 5000 and btrim(body) <> '')
+    -- With the title and the names beside it, and each character as six bytes of JSON, a row fits into a reply.
+    constraint announcements_body_check check (char_length(body) <= 4000 and btrim(body) <> '')
 );
 -- Each of those whom one may be addressed with has its own order, from the newest back: a reader's list is put together from the
 -- newest of each, however much is announced to others.

@@ -1,6 +1,6 @@
 //! Announcements: published as far as one's rules reach, and read by those to whom they are addressed.
 
-use contract::AgentToolResult;
+use contract::{AgentToolResult, envelope::MAX_REPLY_DATA_BYTES};
 use e2e::{
     Person, Stage,
     fixtures::{HILLTOP, RIVERSIDE},
@@ -175,6 +175,51 @@ async fn are_read_by_those_to_whom_they_are_addressed() {
     }
     let other = stage.person(&RIVERSIDE.email("admin")).await;
     assert!(titles(&stage, &other).await.is_empty(), "another school's");
+    stage.finish().await;
+}
+
+/// A row that fits into no reply would stand before all that are older, for ever.
+#[tokio::test]
+async fn are_listed_also_where_each_character_takes_the_most_room() {
+    let stage = Stage::new().await;
+    let worst = |chars: usize| "\u{1}".repeat(chars);
+    stage
+        .arrange(&format!(
+            "UPDATE users SET name = repeat(chr(1), 200) WHERE email = '{}';
+             UPDATE campuses SET name = repeat(chr(1), 200) WHERE id = '{}';
+             UPDATE streams SET name = repeat(chr(1), 200) WHERE id = '{}'",
+            HILLTOP.email("head"),
+            HILLTOP.campus("main"),
+            HILLTOP.stream_id()
+        ))
+        .await;
+    let head = stage.person(&HILLTOP.email("head")).await;
+    let mut args = to_stream(HILLTOP.stream_id());
+    args["title"] = json!(worst(200));
+    args["body"] = json!(worst(4001));
+    let before = stage.snapshot().await;
+    let refused = error(publish(&stage, &head, args.clone()).await);
+    assert!(refused.starts_with("Invalid tool arguments: body"), "{refused}");
+    assert_eq!(stage.snapshot().await, before);
+    args["body"] = json!(worst(4000));
+    let told = data(publish(&stage, &head, args).await);
+    for name in ["publishedBy", "campusName", "streamName"] {
+        assert_eq!(told[name], worst(200), "{name}");
+    }
+    let beside = 1024;
+    let bytes = serde_json::to_vec(&told).unwrap().len();
+    assert!(bytes + beside <= MAX_REPLY_DATA_BYTES, "{bytes}");
+    let reader = stage.person(&HILLTOP.email("class.teacher")).await;
+    let page = data(stage.call(&reader, "list_announcements", json!({})).await);
+    assert_eq!(page["rows"][0]["id"], told["id"]);
+    let longer = format!(
+        "INSERT INTO announcements (school_id, audience, title, body) VALUES ('{}', 'school', 'x', repeat('x', 4001))",
+        HILLTOP.id()
+    );
+    let stored = sqlx::raw_sql(sqlx::AssertSqlSafe(longer))
+        .execute(&mut stage.owner().await)
+        .await;
+    assert!(stored.is_err(), "nor by another way");
     stage.finish().await;
 }
 

@@ -44,7 +44,7 @@ pub struct PublishAnnouncement {
     #[schemars(length(min = 1, max = 200), regex(pattern = r"\S"))]
     pub title: String,
     /// What it says.
-    #[schemars(length(min = 1, max = 5000), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1, max = 4000), regex(pattern = r"\S"))]
     pub body: String,
     /// Whom it is for. While working in one campus: that campus or one of its streams.
     pub audience: AnnouncementAudience,
