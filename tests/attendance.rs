@@ -237,8 +237,83 @@ async fn is_of_days_of_this_year_up_to_the_schools_today() {
         refused,
         format!("Invalid tool arguments: date: must not be before {new_year}, when the school year begins")
     );
+    stage
+        .arrange(&format!("UPDATE enrolments SET enrolled_on = '{new_year}'"))
+        .await;
     let first = json!({"streamId": HILLTOP.stream_id(), "date": new_year, "everyoneElse": "present"});
     data(record(&stage, "class.teacher", first).await);
+    stage.finish().await;
+}
+
+/// A day before a student came is the stream's that the student was in then.
+#[tokio::test]
+async fn is_recorded_of_whoever_was_in_the_stream_on_that_day() {
+    let stage = Stage::new().await;
+    let (early, date) = (january(&stage, 14).await, january(&stage, 20).await);
+    let (s2_east, s2_west) = (HILLTOP.stream_id(), stream("main", "current", "S2 West"));
+    let moved = students(&stage, "S2 East").await[0];
+    let mut absent = mark(moved, "absent");
+    absent["note"] = json!("In hospital.");
+    let in_east = json!({"streamId": s2_east, "date": date, "marks": [absent]});
+    data(record(&stage, "class.teacher", in_east).await);
+    let head = stage.person(&HILLTOP.email("head")).await;
+    let to_west = json!({"studentId": moved, "streamId": s2_west});
+    data(stage.call(&head, "transfer_student", to_west).await);
+    let in_west = |date: &str, more: Value| {
+        let mut args = json!({"streamId": s2_west, "date": date});
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        record(&stage, "both.hats", args)
+    };
+    let before = stage.snapshot().await;
+    let own = students(&stage, "S2 West")
+        .await
+        .into_iter()
+        .find(|id| *id != moved)
+        .unwrap();
+    let named = json!({"marks": [mark(own, "present"), mark(moved, "present")], "everyoneElse": "present"});
+    assert_eq!(
+        error(in_west(&date, named).await),
+        "Invalid tool arguments: marks/1/studentId: not in this stream yet on that day; nothing was recorded"
+    );
+    let nobody = json!({"everyoneElse": "present"});
+    assert_eq!(
+        error(in_west(&early, nobody.clone()).await),
+        "No student was in this stream on that day; nothing was recorded."
+    );
+    assert_eq!(stage.snapshot().await, before);
+    let others = data(in_west(&date, nobody).await);
+    assert_eq!((&others["recorded"], &others["replaced"]), (&json!(36), &json!(0)));
+    let kept: (String, Option<String>, Uuid) = sqlx::query_as(
+        "SELECT status, note, stream_id FROM attendance_marks WHERE student_id = $1 AND on_date = $2::date",
+    )
+    .bind(moved)
+    .bind(&date)
+    .fetch_one(&mut stage.owner().await)
+    .await
+    .unwrap();
+    assert_eq!(kept, ("absent".to_owned(), Some("In hospital.".to_owned()), s2_east));
+    let today = json!({"streamId": s2_west, "marks": [mark(moved, "late")]});
+    assert_eq!(data(record(&stage, "both.hats", today).await)["recorded"], 1);
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn is_not_recorded_in_the_name_of_who_took_the_stream_over_meanwhile() {
+    let stage = Stage::new().await;
+    let args = json!({"streamId": HILLTOP.stream_id(), "date": january(&stage, 20).await, "everyoneElse": "absent"});
+    let teacher = stage.person(&HILLTOP.email("class.teacher")).await;
+    let replaced = format!(
+        "UPDATE class_teachers SET staff_id = '{}' WHERE stream_id = '{}'",
+        HILLTOP.staff("newcomer"),
+        HILLTOP.stream_id()
+    );
+    let marks = "SELECT count(*) FROM attendance_marks";
+    let before = stage.count(marks).await;
+    let call = stage.call(&teacher, "record_attendance", args.clone());
+    let refused = stage.meanwhile("academic_years", call, &replaced).await;
+    assert_eq!(error(refused), NOT_FOUND);
+    assert_eq!((stage.count(marks).await, stage.audit_rows().await), (before, 0));
+    assert_eq!(data(record(&stage, "newcomer", args).await)["recorded"], 36);
     stage.finish().await;
 }
 
@@ -357,6 +432,38 @@ async fn is_counted_by_student_with_the_days_and_the_rate() {
     assert_eq!(
         (&seen["daysRecorded"], &seen["totals"]["absent"]),
         (&json!(0), &json!(1))
+    );
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn is_counted_over_all_where_not_all_are_listed() {
+    let stage = Stage::new().await;
+    let date = january(&stage, 28).await;
+    stage
+        .arrange(&format!(
+            "INSERT INTO students (school_id, campus_id, admission_number, given_name, family_name)
+             SELECT '{0}', '{1}', 'X-' || n, 'Given', 'Family' FROM generate_series(1, 520) n;
+             INSERT INTO enrolments (school_id, student_id, stream_id, campus_academic_year_id, enrolled_on)
+             SELECT p.school_id, p.id, s.id, s.campus_academic_year_id, '{date}'
+               FROM students p JOIN streams s ON s.school_id = p.school_id AND s.id = '{2}'
+              WHERE p.admission_number LIKE 'X-%'",
+            HILLTOP.id(),
+            HILLTOP.campus("main"),
+            HILLTOP.stream_id()
+        ))
+        .await;
+    let everyone = json!({"streamId": HILLTOP.stream_id(), "date": date, "everyoneElse": "present"});
+    assert_eq!(data(record(&stage, "class.teacher", everyone).await)["recorded"], 556);
+    let period = json!({"streamId": HILLTOP.stream_id(), "from": date, "to": date});
+    let reply = summary(&stage, "class.teacher", period).await;
+    let said = serde_json::to_value(&reply).unwrap()["scopeContext"].to_string();
+    let seen = data(reply);
+    assert_eq!(seen["totals"]["present"], 556);
+    let left_out = 556 - seen["students"].as_array().unwrap().len();
+    assert!(
+        left_out > 56 && said.contains(&left_out.to_string()),
+        "{left_out}: {said}"
     );
     stage.finish().await;
 }

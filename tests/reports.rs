@@ -103,6 +103,25 @@ async fn are_not_written_by_last_years_class_teacher() {
 }
 
 #[tokio::test]
+async fn are_not_written_in_the_name_of_who_took_the_stream_over_meanwhile() {
+    let stage = Stage::new().await;
+    let teacher = stage.person(&HILLTOP.email("class.teacher")).await;
+    let replaced = format!(
+        "UPDATE class_teachers SET staff_id = '{}' WHERE stream_id = '{}'",
+        HILLTOP.staff("newcomer"),
+        HILLTOP.stream_id()
+    );
+    let args = json!({"studentId": student(), "comment": "Not mine."});
+    let call = stage.call(&teacher, "write_report_comment", args);
+    let refused = stage.meanwhile("academic_years", call, &replaced).await;
+    assert_eq!(error(refused), "Student not found.");
+    let written = "SELECT count(*) FROM report_comments WHERE comment = 'Not mine.'";
+    assert_eq!((stage.count(written).await, stage.audit_rows().await), (0, 0));
+    data(write(&stage, "newcomer", student(), "Mine.").await);
+    stage.finish().await;
+}
+
+#[tokio::test]
 async fn are_one_a_student_and_term() {
     let stage = Stage::new().await;
     in_term(&stage, 2).await;

@@ -277,6 +277,32 @@ impl Stage {
             .expect("the statement runs");
     }
 
+    /// Runs a call that reads a table which it finds held, and meanwhile changes the database behind its back.
+    pub async fn meanwhile(
+        &self,
+        held: &str,
+        call: impl Future<Output = AgentToolResult>,
+        statement: &str,
+    ) -> AgentToolResult {
+        let mut holder = self.owner().await;
+        let hold = AssertSqlSafe(format!("BEGIN; LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE"));
+        sqlx::raw_sql(hold)
+            .execute(&mut holder)
+            .await
+            .expect("the table is free");
+        let change = async {
+            let waits = "SELECT least(count(*), 1) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                          WHERE NOT l.granted AND l.locktype = 'relation' AND d.datname = current_database()";
+            self.until(waits, 1).await;
+            self.arrange(statement).await;
+            sqlx::raw_sql("COMMIT")
+                .execute(&mut holder)
+                .await
+                .expect("it is let go");
+        };
+        tokio::join!(call, change).0
+    }
+
     /// How many rows of writes the audit log has; decisions about them have rows of their own.
     pub async fn audit_rows(&self) -> i64 {
         self.count("SELECT count(*) FROM audit_log WHERE event <> 'decide.approval'")

@@ -46,6 +46,7 @@ impl CurrentStream {
 #[derive(Debug)]
 pub(crate) struct ClassTeacherOf {
     stream: CurrentStream,
+    staff_id: Uuid,
 }
 
 impl ClassTeacherOf {
@@ -53,12 +54,18 @@ impl ClassTeacherOf {
     pub(crate) const fn stream(&self) -> &CurrentStream {
         &self.stream
     }
+
+    /// The actor, as a member of staff. Another may take the stream over at any moment: a write names who it was proven of.
+    pub(crate) const fn staff(&self) -> Uuid {
+        self.staff_id
+    }
 }
 
 /// Proof that the actor is class teacher of the stream that a student is in.
 #[derive(Debug)]
 pub(crate) struct ClassTeacherOfStudent {
     stream: CurrentStream,
+    staff_id: Uuid,
     student_id: Uuid,
 }
 
@@ -66,6 +73,11 @@ impl ClassTeacherOfStudent {
     /// The stream that the student is in.
     pub(crate) const fn stream(&self) -> &CurrentStream {
         &self.stream
+    }
+
+    /// The actor, as a member of staff, for the same reason as in [`ClassTeacherOf::staff`].
+    pub(crate) const fn staff(&self) -> Uuid {
+        self.staff_id
     }
 
     /// The student.
@@ -233,14 +245,14 @@ pub(crate) async fn class_teacher_of(
 ) -> DbResult<Option<ClassTeacherOf>> {
     let Some(staff) = actor.staff_id else { return Ok(None) };
     let found = sqlx::query_scalar!(
-        "SELECT stream_id FROM class_teachers WHERE school_id = $1 AND stream_id = $2 AND staff_id = $3",
+        "SELECT staff_id FROM class_teachers WHERE school_id = $1 AND stream_id = $2 AND staff_id = $3",
         stream.school_id,
         stream.id,
         staff
     )
     .fetch_optional(tx.connection()?)
     .await?;
-    Ok(found.map(|_| ClassTeacherOf { stream }))
+    Ok(found.map(|staff_id| ClassTeacherOf { stream, staff_id }))
 }
 
 /// Whether the actor is class teacher of a stream of the current year that a student is in, on the campuses of a rule.
@@ -268,7 +280,11 @@ pub(crate) async fn class_teacher_of_student(
     )
     .fetch_optional(tx.connection()?)
     .await?;
-    Ok(stream.map(|stream| ClassTeacherOfStudent { stream, student_id }))
+    Ok(stream.map(|stream| ClassTeacherOfStudent {
+        stream,
+        staff_id: staff,
+        student_id,
+    }))
 }
 
 /// Whether the actor teaches a subject to a stream.

@@ -19,7 +19,7 @@ pub(crate) struct Comment {
 }
 
 /// Writes the class teacher's comment on a student, in the place of the one that there was; `None` where the student has left the
-/// stream meanwhile.
+/// stream meanwhile, or another has become its class teacher.
 pub(crate) async fn write(
     tx: &mut Tx,
     proof: &ClassTeacherOfStudent,
@@ -33,7 +33,7 @@ pub(crate) async fn write(
         INSERT INTO report_comments (school_id, student_id, term_id, stream_id, comment, written_by)
         SELECT e.school_id, e.student_id, m.id, e.stream_id, $5, t.staff_id
           FROM enrolments e
-          JOIN class_teachers t ON t.school_id = e.school_id AND t.stream_id = e.stream_id
+          JOIN class_teachers t ON t.school_id = e.school_id AND t.stream_id = e.stream_id AND t.staff_id = $6
           JOIN terms m ON m.school_id = e.school_id AND m.campus_academic_year_id = e.campus_academic_year_id AND m.id = $4
          WHERE e.school_id = $1 AND e.stream_id = $2 AND e.student_id = $3
             ON CONFLICT ON CONSTRAINT report_comments_term_key DO UPDATE
@@ -45,7 +45,8 @@ pub(crate) async fn write(
         stream.id(),
         proof.student(),
         term.id,
-        comment
+        comment,
+        proof.staff()
     )
     .fetch_optional(tx.connection()?)
     .await?)

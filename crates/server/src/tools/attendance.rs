@@ -2,12 +2,13 @@
 
 use super::{
     Call, ToolHandler,
-    relationship::{class_teacher_of, in_charge_of},
+    relationship::{STREAM_NOT_FOUND, class_teacher_of, in_charge_of},
 };
 use crate::{
     db::{
         academic_year::{self, SchoolDay},
-        attendance::{self, Day, StudentAttendance},
+        attendance::{self, Day, Stored, StudentAttendance},
+        relationship::ClassTeacherOf,
     },
     error::ToolError,
     posture::{AuditSubject, Posture, relationship, relationship_noted},
@@ -24,11 +25,11 @@ use uuid::Uuid;
 
 /// How many marks of a call are called wrong at once: enough to mend it, few enough to be read.
 const MAX_WRONG: usize = 10;
-/// The most students that a summary counts; a stream has a few dozen.
+/// The most students that a summary lists; a stream has a few dozen.
 const MAX_STUDENTS: i64 = 500;
 
 /// How many students got which mark.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Counts {
     present: i64,
     absent: i64,
@@ -120,11 +121,7 @@ impl ToolHandler for RecordAttendance {
             everyone_else: self.everyone_else.map(AttendanceStatus::as_str),
         };
         let stored = attendance::record(call.tx(), &proof, &day).await?;
-        let got: HashSet<Uuid> = stored.iter().map(|mark| mark.student_id).collect();
-        // what is stored for the others is undone with this refusal
-        refuse(&marks, "no student of this stream", |mark| {
-            !got.contains(&mark.student_id)
-        })?;
+        all_got(call, &proof, &day, &marks, &stored).await?;
         let counted = |status: AttendanceStatus| {
             let marks = stored.iter().filter(|mark| mark.status == status.as_str());
             i64::try_from(marks.count()).unwrap_or(i64::MAX)
@@ -168,18 +165,23 @@ impl ToolHandler for GetAttendanceSummary {
             return Err(ToolError::Invalid("from: must not be after to".to_owned()));
         }
         let students = attendance::by_student(call.tx(), &proof, (from, to), MAX_STUDENTS).await?;
+        let all = attendance::of_stream(call.tx(), &proof, (from, to)).await?;
+        call.leave_out(
+            usize::try_from(all.students)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(students.len()),
+        );
+        let totals = Counts {
+            present: all.present,
+            absent: all.absent,
+            late: all.late,
+            excused: all.excused,
+        };
         let days_recorded = attendance::days(call.tx(), &proof, (from, to)).await?;
         let students: Vec<(Counts, StudentAttendance)> = students
             .into_iter()
             .map(|student| (counts_of(&student), student))
             .collect();
-        let mut totals = Counts::default();
-        for (counts, _) in &students {
-            totals.present += counts.present;
-            totals.absent += counts.absent;
-            totals.late += counts.late;
-            totals.excused += counts.excused;
-        }
         let with_percent = |(counts, student): (Counts, StudentAttendance)| StudentSummary {
             attendance_percent: counts.attendance_percent(),
             student,
@@ -214,6 +216,33 @@ fn within_year(argument: &str, date: NaiveDate, school_day: &SchoolDay) -> Resul
         )));
     }
     Ok(())
+}
+
+/// Refuses a day on which somebody did not get the mark that was meant for them, or on which there was nobody to get one. What is
+/// stored for others is undone with the refusal.
+async fn all_got(
+    call: &mut Call<'_>,
+    proof: &ClassTeacherOf,
+    day: &Day<'_>,
+    marks: &[AttendanceMark],
+    stored: &[Stored],
+) -> Result<(), ToolError> {
+    let got: HashSet<Uuid> = stored.iter().map(|mark| mark.student_id).collect();
+    if !got.is_empty() && marks.iter().all(|mark| got.contains(&mark.student_id)) {
+        return Ok(());
+    }
+    let later = attendance::came_later(call.tx(), proof, day)
+        .await?
+        .ok_or(STREAM_NOT_FOUND)?;
+    refuse(marks, "no student of this stream", |mark| {
+        !got.contains(&mark.student_id) && !later.contains(&mark.student_id)
+    })?;
+    refuse(marks, "not in this stream yet on that day", |mark| {
+        later.contains(&mark.student_id)
+    })?;
+    Err(ToolError::Conflict(
+        "No student was in this stream on that day; nothing was recorded.".to_owned(),
+    ))
 }
 
 fn nobody_twice(marks: &[AttendanceMark]) -> Result<(), ToolError> {
