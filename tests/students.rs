@@ -101,6 +101,15 @@ async fn are_admitted_into_a_stream_with_their_guardians() {
             .await,
     );
     assert_eq!(read, done);
+    let kept: Value = sqlx::query_scalar("SELECT arguments FROM audit_log WHERE event = 'enrol.student'")
+        .fetch_one(&mut stage.owner().await)
+        .await
+        .unwrap();
+    assert_eq!(
+        (&kept["givenName"], &kept["guardians"]),
+        (&json!("Nia"), &json!("[redacted]")),
+        "the trail keeps nothing of guardians"
+    );
     stage.finish().await;
 }
 
@@ -356,6 +365,24 @@ async fn move_between_streams_of_the_year() {
         error(transfer(&stage, &head, student, east()).await),
         "That student is in no stream of the current year; enrol_student puts them into one."
     );
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn are_moved_nowhere_once_they_have_left() {
+    let stage = Stage::new().await;
+    let head = stage.person(&HILLTOP.email("head")).await;
+    let student = someone_in(&stage, east()).await;
+    let active = |active: bool| stage.call(&head, "update_student", json!({"studentId": student, "active": active}));
+    data(active(false).await);
+    let before = stage.snapshot().await;
+    assert_eq!(
+        error(transfer(&stage, &head, student, west()).await),
+        "That student has left the school; update_student brings them back."
+    );
+    assert_eq!(stage.snapshot().await, before);
+    data(active(true).await);
+    data(transfer(&stage, &head, student, west()).await);
     stage.finish().await;
 }
 

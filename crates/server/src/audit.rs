@@ -23,7 +23,7 @@ const REDACTED: &str = "[redacted]";
 
 /// Members whose values never reach the trail, whatever tool they are an argument of.
 const SENSITIVE: &[&str] = &[
-    "password", "secret", "token", "pin", "phone", "address", "medical", "note",
+    "password", "secret", "token", "pin", "phone", "address", "medical", "note", "guardian",
 ];
 
 /// The longest text of an argument that is kept whole, in characters. The trail says what was asked, it does not store documents.
@@ -178,10 +178,10 @@ mod tests {
 
     #[test]
     fn sensitive_members_are_redacted_at_any_depth() {
-        let arguments = json!({"name": "A", "guardian": [{"phoneNumber": "+256", "name": "B"}], "apiToken": {"x": 1}});
+        let arguments = json!({"name": "A", "guardians": [{"name": "B"}], "at": [{"phoneNumber": "+256", "name": "C"}], "apiToken": {"x": 1}});
         assert_eq!(
             redacted(&arguments),
-            json!({"name": "A", "guardian": [{"phoneNumber": REDACTED, "name": "B"}], "apiToken": REDACTED})
+            json!({"name": "A", "guardians": REDACTED, "at": [{"phoneNumber": REDACTED, "name": "C"}], "apiToken": REDACTED})
         );
     }
 

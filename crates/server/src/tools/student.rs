@@ -84,11 +84,7 @@ impl ToolHandler for EnrolStudent {
             }
             Who::Known(id) => {
                 let known = held(call, id, &rows, &stream).await?;
-                if !known.active {
-                    return Err(ToolError::Conflict(
-                        "That student has left the school; update_student brings them back.".to_owned(),
-                    ));
-                }
+                still_here(&known)?;
                 if let Some(already) = student::current_enrolments(call.tx(), &known).await?.first() {
                     return Err(enrolled_in(already, &rows));
                 }
@@ -156,6 +152,7 @@ impl ToolHandler for TransferStudent {
         let rows = call.rows(Action::Update, Resource::Student, None)?;
         let stream = stream_in(call, self.stream_id, &rows).await?;
         let student = held(call, self.student_id, &rows, &stream).await?;
+        still_here(&student)?;
         let enrolments = student::current_enrolments(call.tx(), &student).await?;
         if enrolments.iter().any(|enrolment| enrolment.stream_id == stream.id()) {
             return Err(ToolError::Conflict(
@@ -226,6 +223,16 @@ async fn held(call: &mut Call<'_>, id: Uuid, rows: &CampusRule, stream: &Current
     found
         .filter(|student| student.school_id == stream.school())
         .ok_or(NOT_FOUND)
+}
+
+/// Who has left is put into no stream.
+fn still_here(student: &Held) -> Result<(), ToolError> {
+    if student.active {
+        return Ok(());
+    }
+    Err(ToolError::Conflict(
+        "That student has left the school; update_student brings them back.".to_owned(),
+    ))
 }
 
 /// The student as they are now. Whoever was allowed to change the row reads it back, wherever it is now.
