@@ -146,6 +146,15 @@ async fn fold_no_letter_into_anothers_address() {
         "\u{ff4e}ewcomer@hilltop.example",
         "ÉDITH@hilltop.example",
         "e\u{301}dith@hilltop.example",
+        // what is not seen makes one address look like another
+        "clerk\u{200b}@hilltop.example",
+        "cl\u{ad}erk@hilltop.example",
+        "\u{202e}clerk@hilltop.example",
+        "clerk@hilltop\u{2060}.example",
+        "clerk@hilltop.example\u{e0041}",
+        "clerk\u{1b}[2j@hilltop.example",
+        "clerk\u{9b}2j@hilltop.example",
+        "clerk\u{7f}@hilltop.example",
     ] {
         assert_eq!(
             error(invite(&stage, &admin, email, None).await),
@@ -153,7 +162,17 @@ async fn fold_no_letter_into_anothers_address() {
             "{email}"
         );
     }
-    for email in ["", "a", "a@", "@b", "a b@c.example", "a@b@c.example", "a@b.example\n"] {
+    for email in [
+        "",
+        "a",
+        "a@",
+        "@b",
+        "a b@c.example",
+        "a\u{a0}@c.example",
+        "a\u{3000}@c.example",
+        "a@b@c.example",
+        "a@b.example\n",
+    ] {
         let refused = error(invite(&stage, &admin, email, None).await);
         assert!(
             refused.starts_with("Invalid tool arguments: email: "),

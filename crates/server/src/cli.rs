@@ -298,6 +298,16 @@ fn harmless(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The same for a text that is JSON, and stays so: in it a character that steers stands in a text only.
+fn harmless_json(json: &str) -> String {
+    let shown = |character: char| match character {
+        '\n' => character.to_string(),
+        _ if character.is_control() => format!("\\u{:04x}", u32::from(character)),
+        _ => character.to_string(),
+    };
+    json.chars().map(shown).collect()
+}
+
 fn print(line: &str) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }

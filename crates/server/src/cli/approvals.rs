@@ -75,7 +75,7 @@ async fn run(decisions: &Decisions, command: ApprovalsCommand) -> anyhow::Result
         ApprovalsCommand::List { person, json } => {
             for approval in decisions.waiting(&person.into(), Door::Operator).await? {
                 super::print(&if json {
-                    serde_json::to_string(&approval)?
+                    super::harmless_json(&serde_json::to_string(&approval)?)
                 } else {
                     line(&approval)
                 })?;
@@ -83,7 +83,7 @@ async fn run(decisions: &Decisions, command: ApprovalsCommand) -> anyhow::Result
         }
         ApprovalsCommand::Show { id, person } => {
             let approval = decisions.one(&person.into(), Door::Operator, id).await?;
-            super::print(&serde_json::to_string_pretty(&approval)?)?;
+            super::print(&super::harmless_json(&serde_json::to_string_pretty(&approval)?))?;
         }
         ApprovalsCommand::Approve { id, person } => {
             return decide(decisions, person, id, Ruling::approve()).await;
@@ -97,7 +97,7 @@ async fn run(decisions: &Decisions, command: ApprovalsCommand) -> anyhow::Result
 
 async fn decide(decisions: &Decisions, person: Decider, id: Uuid, ruling: Ruling) -> anyhow::Result<ExitCode> {
     let settled = decisions.decide(&person.into(), Door::Operator, id, ruling).await?;
-    super::print(&serde_json::to_string_pretty(&settled)?)?;
+    super::print(&super::harmless_json(&serde_json::to_string_pretty(&settled)?))?;
     Ok(match settled.became {
         Became::Executed | Became::Rejected => ExitCode::SUCCESS,
         Became::Failed | Became::AskedAnew | Became::Executing | Became::Replaced => ExitCode::FAILURE,

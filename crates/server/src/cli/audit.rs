@@ -186,11 +186,15 @@ impl Seen {
 }
 
 fn show(row: &TrailRow, json: bool) -> anyhow::Result<()> {
+    super::print(&line(row, json)?)
+}
+
+fn line(row: &TrailRow, json: bool) -> anyhow::Result<String> {
     if json {
-        return super::print(&serde_json::to_string(row)?);
+        return Ok(super::harmless_json(&serde_json::to_string(row)?));
     }
     let resource = row.resource_id.map(|id| id.to_string()).unwrap_or_default();
-    super::print(&format!(
+    let line = format!(
         "{}  {:<10} {:<28} {:<7} {:<12} {resource}  {} by {} {}",
         row.created_at.format("%Y-%m-%d %H:%M:%S%.3fZ"),
         row.school,
@@ -200,12 +204,39 @@ fn show(row: &TrailRow, json: bool) -> anyhow::Result<()> {
         row.event,
         row.door,
         row.arguments,
-    ))
+    );
+    Ok(super::harmless(&line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_row_steers_a_terminal() {
+        let row = TrailRow {
+            id: Uuid::nil(),
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            school: "hilltop".to_owned(),
+            campus: None,
+            actor: "a\u{9b}2J@b.example".to_owned(),
+            actor_type: "STAFF".to_owned(),
+            action: "CREATE".to_owned(),
+            resource_type: "STAFF".to_owned(),
+            resource_id: None,
+            event: "invite.staff_member".to_owned(),
+            door: "chat".to_owned(),
+            turn_id: None,
+            tool_call_id: None,
+            arguments: serde_json::json!({"name": "\u{1b}[2J\u{85}\u{7f}"}),
+        };
+        let json = line(&row, true).unwrap();
+        for shown in [&json, &line(&row, false).unwrap()] {
+            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+        }
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, serde_json::to_value(&row).unwrap(), "JSON says the same");
+    }
 
     fn id_at(ms: u128) -> Uuid {
         Uuid::from_u128(ms << 80 | 0x7abc << 64 | 0x8def)

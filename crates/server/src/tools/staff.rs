@@ -280,11 +280,26 @@ async fn invited_to(call: &mut Call<'_>, requested: Option<RequestedCampus>) -> 
     })
 }
 
+/// Whether a character is not seen where it stands: of the general categories Cc and Cf. An address with one looks like another.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{180e}'
+                | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+                | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
 /// An address as accounts have it. Case is folded in ASCII only, as it is where people sign in: among all letters there are others
 /// that fold to those of somebody else's address.
 async fn address(call: &mut Call<'_>, email: &str) -> Result<String, ToolError> {
     let address = email.to_ascii_lowercase();
-    if address.to_lowercase() != address || !invitation::is_plain(call.tx(), &address).await? {
+    if address.chars().any(is_unseen)
+        || address.to_lowercase() != address
+        || !invitation::is_plain(call.tx(), &address).await?
+    {
         return Err(ToolError::Invalid(
             "email: write its letters small and plain, as the person signs in with them".to_owned(),
         ));
