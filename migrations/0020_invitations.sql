@@ -34,5 +34,7 @@ grant execute on function open_account(text, text) to school_app, school_platfor
 grant select (created_at) on staff to school_directory;
 -- every reader of an account may know it: so may whoever changes one
 grant select (shared) on users to school_app, school_platform;
+-- nobody is let go or taken back by a tool
+revoke update (active) on staff from school_app, school_platform;
 grant insert (school_id, id, user_id, campus_id, title) on staff to school_app, school_platform;
 grant delete on user_roles to school_app, school_platform;

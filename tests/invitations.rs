@@ -268,6 +268,7 @@ async fn leave_other_accounts_out_of_reach() {
         "UPDATE users SET type = 'PLATFORM_ADMIN'",
         "DELETE FROM users",
         "INSERT INTO staff (school_id, user_id, active) VALUES (uuid_v7(), uuid_v7(), true)",
+        "UPDATE staff SET active = true",
         "DELETE FROM staff",
         "UPDATE user_roles SET campus_id = NULL",
     ] {
