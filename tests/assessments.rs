@@ -238,3 +238,41 @@ async fn are_not_added_to_results_that_are_published() {
     data(create(&stage, "subject.teacher", args).await);
     stage.finish().await;
 }
+
+#[tokio::test]
+async fn are_sixty_at_the_most() {
+    let stage = Stage::new().await;
+    let with_term = |name: &str| {
+        let mut args = new(name);
+        args["termId"] = json!(term("main", "current", "1"));
+        args
+    };
+    stage
+        .arrange(&format!(
+            "INSERT INTO assessments (school_id, stream_id, subject_id, campus_academic_year_id, term_id, name, out_of, weight, held_on)
+             SELECT school_id, stream_id, subject_id, campus_academic_year_id, term_id, 'Quiz ' || n, 3, 1, held_on
+               FROM assessments
+              CROSS JOIN generate_series(1, 59 - (SELECT count(*)::int FROM assessments o, assessments a
+                                                   WHERE a.id = '{0}' AND o.stream_id = a.stream_id
+                                                     AND o.subject_id = a.subject_id AND o.term_id = a.term_id)) n
+              WHERE id = '{0}'",
+            HILLTOP.assessment("1", "1")
+        ))
+        .await;
+    // only one of two at once is the sixtieth
+    let (first, second) = tokio::join!(
+        create(&stage, "subject.teacher", with_term("Sixtieth")),
+        create(&stage, "subject.teacher", with_term("Also sixtieth"))
+    );
+    assert_ne!(first.is_data(), second.is_data(), "{first:?}, {second:?}");
+    let refusal = "This stream has 60 assessments in the subject and term already; there can be no more.";
+    assert_eq!(error(if first.is_data() { second } else { first }), refusal);
+    let before = stage.snapshot().await;
+    let refused = create(&stage, "subject.teacher", with_term("One more")).await;
+    assert_eq!(error(refused), refusal);
+    assert_eq!(stage.snapshot().await, before);
+    let mut next = with_term("One more");
+    next["termId"] = json!(term("main", "current", "2"));
+    data(create(&stage, "subject.teacher", next).await);
+    stage.finish().await;
+}

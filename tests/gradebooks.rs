@@ -324,3 +324,101 @@ async fn have_no_bands_where_nobody_said_how_to_grade() {
     assert_eq!((&row["average"], row.get("band")), (&json!(90.0), None));
     stage.finish().await;
 }
+
+/// Terms are of a campus; the one of the same number there goes on with the marks of the one here.
+#[tokio::test]
+async fn keep_the_marks_of_who_comes_from_another_campus() {
+    let stage = Stage::new().await;
+    let lake = stream("lakeside", "current", "S1 Lake");
+    let students = only_scores(&stage, &[(0, "CHE", "1", 20.0), (0, "CHE", "2", 80.0)]).await;
+    let args = json!({"studentId": students[0], "streamId": lake});
+    data(call(&stage, "admin", "transfer_student", args).await);
+    let of_term = async |number: &str| {
+        let term = id(&["hilltop", "term", "lakeside", "current", number]);
+        let args = json!({"streamId": lake, "termId": term, "limit": 200});
+        data(call(&stage, "lakeside.teacher", "get_class_gradebook", args).await)
+    };
+    let there = of_term("1").await;
+    let row = row_of(&there, students[0]);
+    assert_eq!(
+        (&row["averages"], &row["average"], &row["position"]),
+        (&json!({"Chemistry": 68.0}), &json!(68.0), &json!(1))
+    );
+    let named = there["subjects"].as_array().unwrap();
+    let chemistry = named.iter().find(|subject| subject["name"] == "Chemistry").unwrap();
+    assert_eq!(chemistry["classAverage"], 68.0);
+    let row = row_of(&of_term("2").await, students[0]);
+    assert_eq!(
+        (&row["averages"], row.get("average")),
+        (&json!({}), None),
+        "another term"
+    );
+    // and in the subject, for who teaches it there
+    let staff = HILLTOP.staff("lakeside.teacher");
+    stage
+        .arrange(&format!(
+            "INSERT INTO subject_teachers (school_id, stream_id, subject_id, staff_id)
+             VALUES ('{}', '{lake}', '{}', '{staff}') ON CONFLICT DO NOTHING",
+            HILLTOP.id(),
+            subject("CHE")
+        ))
+        .await;
+    let term = id(&["hilltop", "term", "lakeside", "current", "1"]);
+    let args = json!({"streamId": lake, "subjectId": subject("CHE"), "termId": term, "limit": 200});
+    let row = row_of(
+        &data(call(&stage, "lakeside.teacher", "get_subject_gradebook", args).await),
+        students[0],
+    );
+    assert_eq!(
+        (&row["average"], &row["scoresFromOtherStreams"], &row["scores"]),
+        (&json!(68.0), &json!(2), &json!([]))
+    );
+    stage.finish().await;
+}
+
+/// The longest names that there can be leave room for a student, and what the head has no room for is said.
+#[tokio::test]
+async fn have_room_for_a_student_beside_any_head() {
+    let stage = Stage::new().await;
+    let (school, east) = (HILLTOP.id(), HILLTOP.stream_id());
+    let long = "𞤀".repeat(117);
+    stage
+        .arrange(&format!(
+            "INSERT INTO assessments (school_id, stream_id, subject_id, campus_academic_year_id, term_id, name, out_of, weight, held_on)
+             SELECT school_id, stream_id, subject_id, campus_academic_year_id, term_id, lpad(n::text, 2, '0') || '{long}', 3, 1, held_on
+               FROM assessments CROSS JOIN generate_series(1, 58) n WHERE id = '{}';
+             INSERT INTO subjects (school_id, code, name)
+             SELECT '{school}', 'X' || n, lpad(n::text, 2, '0') || '{long}' FROM generate_series(1, 60) n;
+             INSERT INTO subject_teachers (school_id, stream_id, subject_id, staff_id)
+             SELECT '{school}', '{east}', id, '{}' FROM subjects WHERE code LIKE 'X%' AND name LIKE '%{long}'",
+            HILLTOP.assessment("1", "1"),
+            HILLTOP.staff("newcomer")
+        ))
+        .await;
+    for (who, tool, head, of) in [
+        (
+            "subject.teacher",
+            "get_subject_gradebook",
+            "assessments",
+            subject("CHE"),
+        ),
+        ("class.teacher", "get_class_gradebook", "subjects", Uuid::nil()),
+    ] {
+        let mut args = json!({"streamId": east, "termId": first_term(), "limit": 1});
+        if !of.is_nil() {
+            args["subjectId"] = json!(of);
+        }
+        let result = call(&stage, who, tool, args).await;
+        let contract::AgentToolResult::Data { data, scope_context } = result else {
+            panic!("{tool}: {result:?}")
+        };
+        assert_eq!(data["rows"].as_array().unwrap().len(), 1, "{tool}");
+        let named = data[head].as_array().unwrap().len();
+        assert!((10..50).contains(&named), "{tool}: {named}");
+        assert!(
+            scope_context.contains("left out because the result was too large"),
+            "{tool}: {scope_context}"
+        );
+    }
+    stage.finish().await;
+}

@@ -20,6 +20,9 @@ pub(crate) struct TermOfStream {
     pub(crate) name: String,
     /// Whether no score of it changes any more.
     pub(crate) results_published: bool,
+    /// The terms of its number in its school year, one a campus: a student who comes from another campus brings the marks of its term.
+    #[serde(skip)]
+    pub(crate) on_all_campuses: Vec<Uuid>,
     /// The first and the last day on which its year has something to assess: today is one, even between two years.
     #[serde(skip)]
     pub(crate) year_from: NaiveDate,
@@ -95,6 +98,13 @@ pub(crate) async fn term(tx: &mut Tx, stream: &CurrentStream, named: Option<Uuid
         SELECT t.school_id, t.id, t.name,
                EXISTS (SELECT 1 FROM published_results r
                         WHERE r.school_id = t.school_id AND r.term_id = t.id) AS "results_published!",
+               ARRAY(SELECT other.id
+                       FROM campus_academic_years own
+                       JOIN campus_academic_years y
+                         ON y.school_id = own.school_id AND y.academic_year_id = own.academic_year_id
+                       JOIN terms other ON other.school_id = y.school_id AND other.campus_academic_year_id = y.id
+                      WHERE own.school_id = t.school_id AND own.id = t.campus_academic_year_id
+                        AND other.term_number = t.term_number) AS "on_all_campuses!",
                least(year.starts_on, now.today) AS "year_from!", greatest(year.ends_on, now.today) AS "year_to!"
           FROM terms t
           JOIN schools s ON s.id = t.school_id
@@ -158,6 +168,31 @@ pub(crate) async fn list(
         limit
     )
     .fetch_all(tx.connection()?)
+    .await?)
+}
+
+/// Counts a term's assessments of who teaches the subject to the stream. Nobody else counts or adds to them until the transaction
+/// ends.
+pub(crate) async fn count(tx: &mut Tx, proof: &Teaches, term: &TermOfStream) -> DbResult<i64> {
+    let stream = proof.stream();
+    sqlx::query!(
+        "SELECT pg_advisory_xact_lock(hashtextextended(concat($1::uuid, $2::uuid, $3::uuid), 0))",
+        stream.id(),
+        proof.subject(),
+        term.id
+    )
+    .execute(tx.connection()?)
+    .await?;
+    // only a statement after the lock sees what was added by whoever had it
+    Ok(sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM assessments
+            WHERE school_id = $1 AND stream_id = $2 AND subject_id = $3 AND term_id = $4"#,
+        stream.school(),
+        stream.id(),
+        proof.subject(),
+        term.id
+    )
+    .fetch_one(tx.connection()?)
     .await?)
 }
 

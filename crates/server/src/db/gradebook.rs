@@ -1,7 +1,7 @@
 //! Gradebooks: what the scores of a stream's students come to in a term.
 //!
-//! A student's average in a subject is over what is scored, each assessment by its weight, in percent, and from whatever stream the
-//! score is. It is rounded far behind what a band or a tie is decided by, so that thirds which add up to a whole number are that
+//! A student's average in a subject is over what is scored, each assessment by its weight, in percent, and from whatever stream and
+//! campus the score is: terms of one number in one school year are one term, whichever campus they are of. It is rounded far behind what a band or a tie is decided by, so that thirds which add up to a whole number are that
 //! number, and for show to one decimal.
 
 use super::{
@@ -74,7 +74,7 @@ pub(crate) struct ClassRow {
     pub(crate) admission_number: String,
     pub(crate) given_name: String,
     pub(crate) family_name: String,
-    /// By the subject's name; without the subjects in which nothing is scored.
+    /// By the subject's name; without the subjects in which nothing is scored, and those for which the reply has no room.
     pub(crate) averages: BTreeMap<String, f64>,
     /// The mean of those.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub(crate) async fn of_subject(
                        FILTER (WHERE a.stream_id = e.stream_id) AS scores
               FROM scores x
               JOIN assessments a ON a.school_id = x.school_id AND a.id = x.assessment_id
-             WHERE x.school_id = e.school_id AND x.student_id = e.student_id AND a.subject_id = $3 AND a.term_id = $4) m
+             WHERE x.school_id = e.school_id AND x.student_id = e.student_id AND a.subject_id = $3 AND a.term_id = ANY($4)) m
           LEFT JOIN LATERAL (
             SELECT b.label
               FROM grading_configs g
@@ -155,7 +155,7 @@ pub(crate) async fn of_subject(
         stream.school(),
         stream.id(),
         proof.subject(),
-        term.id,
+        &term.on_all_campuses,
         stream.campus(),
         after.map(|key| key.0.as_str()),
         after.map(|key| key.1.as_str()),
@@ -197,7 +197,7 @@ pub(crate) async fn subjects(
                   FROM enrolments e
                   JOIN students p ON p.school_id = e.school_id AND p.id = e.student_id AND p.active
                   JOIN scores x ON x.school_id = e.school_id AND x.student_id = e.student_id
-                  JOIN assessments a ON a.school_id = x.school_id AND a.id = x.assessment_id AND a.term_id = $3
+                  JOIN assessments a ON a.school_id = x.school_id AND a.id = x.assessment_id AND a.term_id = ANY($3)
                  WHERE e.school_id = $1 AND e.stream_id = $2
                  GROUP BY a.school_id, a.subject_id, e.student_id) m
           JOIN subjects b ON b.school_id = m.school_id AND b.id = m.subject_id
@@ -207,7 +207,7 @@ pub(crate) async fn subjects(
         "#,
         stream.school(),
         stream.id(),
-        term.id,
+        &term.on_all_campuses,
         limit
     )
     .fetch_all(tx.connection()?)
@@ -231,7 +231,7 @@ pub(crate) async fn of_class(
               FROM enrolments e
               JOIN students p ON p.school_id = e.school_id AND p.id = e.student_id AND p.active
               JOIN scores x ON x.school_id = e.school_id AND x.student_id = e.student_id
-              JOIN assessments a ON a.school_id = x.school_id AND a.id = x.assessment_id AND a.term_id = $3
+              JOIN assessments a ON a.school_id = x.school_id AND a.id = x.assessment_id AND a.term_id = ANY($3)
               JOIN subjects b ON b.school_id = a.school_id AND b.id = a.subject_id
              WHERE e.school_id = $1 AND e.stream_id = $2
              GROUP BY e.student_id, b.id, b.name
@@ -262,7 +262,7 @@ pub(crate) async fn of_class(
         "#,
         stream.school(),
         stream.id(),
-        term.id,
+        &term.on_all_campuses,
         stream.campus(),
         after.map(|key| key.0.as_str()),
         after.map(|key| key.1.as_str()),

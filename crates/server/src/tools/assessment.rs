@@ -29,6 +29,8 @@ const NOT_FOUND: ToolError = ToolError::NotFound("Assessment");
 const PUBLISHED: &str = "The results of that term are published; nothing is added to them any more.";
 /// How many wrong rows of a batch are told: enough to see what is wrong with them.
 const MAX_WRONG_ROWS: usize = 10;
+/// How many assessments a stream has in a subject and term at the most: each is a column of its gradebook.
+pub(super) const MAX_ASSESSMENTS: i64 = 60;
 
 /// The assessments of a term.
 #[derive(Debug, Serialize)]
@@ -109,6 +111,11 @@ impl ToolHandler for CreateAssessment {
             )));
         }
         keep_open(call, term.school_id, term.id).await?;
+        if assessment::count(call.tx(), &proof, &term).await? >= MAX_ASSESSMENTS {
+            return Err(ToolError::Conflict(format!(
+                "This stream has {MAX_ASSESSMENTS} assessments in the subject and term already; there can be no more."
+            )));
+        }
         let new = NewAssessment {
             name: &self.name,
             out_of: self.out_of,

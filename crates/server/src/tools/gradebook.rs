@@ -2,7 +2,8 @@
 
 use super::{
     Call, ToolHandler,
-    page::{self, Page, fetch, page_beside},
+    assessment::MAX_ASSESSMENTS,
+    page::{self, Page, fetch, fit, page_beside},
     relationship::{NOT_A_DIRECTOR, TERM_NOT_FOUND, answers_for, director_of, director_of_term, in_charge_of},
 };
 use crate::{
@@ -21,12 +22,14 @@ use contract::{
     tools::gradebook::{GetClassGradebook, GetSubjectGradebook, PublishResults},
 };
 use serde::Serialize;
+use std::collections::HashSet;
 use uuid::Uuid;
 
-/// How many assessments of a stream in a subject and term a gradebook has columns for.
-const MAX_COLUMNS: i64 = 60;
-/// How many subjects a stream is taught at the most.
-const MAX_SUBJECTS: i64 = 40;
+/// How many bytes what a gradebook says before its students may take: less than half a reply, so that a student, who has no more in it
+/// than the head, has room beside it.
+const HEAD_BYTES: usize = 12 * 1024;
+/// More subjects than a head of that size has room for.
+const MAX_SUBJECTS: i64 = 200;
 /// How many assessments with missing scores are told: enough to begin with.
 const MAX_MISSING: i64 = 10;
 
@@ -91,7 +94,8 @@ impl ToolHandler for GetSubjectGradebook {
             .ok_or(TERM_NOT_FOUND)?;
         let after: Option<RosterKey> = page::after(call, self.cursor.as_deref())?;
         let found = gradebook::of_subject(call.tx(), &proof, &term, after.as_ref(), fetch(self.limit)).await?;
-        let assessments = gradebook::columns(call.tx(), &proof, &term, MAX_COLUMNS).await?;
+        let assessments = gradebook::columns(call.tx(), &proof, &term, MAX_ASSESSMENTS).await?;
+        let assessments = fit(call, assessments, HEAD_BYTES)?;
         let head = SubjectHead { term, assessments };
         let page = page_beside(call, &head, found, self.limit, |row| {
             RosterKey(row.family_name.clone(), row.given_name.clone(), row.student_id)
@@ -110,8 +114,13 @@ impl ToolHandler for GetClassGradebook {
             .await?
             .ok_or(TERM_NOT_FOUND)?;
         let after: Option<RosterKey> = page::after(call, self.cursor.as_deref())?;
-        let found = gradebook::of_class(call.tx(), &proof, &term, after.as_ref(), fetch(self.limit)).await?;
+        let mut found = gradebook::of_class(call.tx(), &proof, &term, after.as_ref(), fetch(self.limit)).await?;
         let subjects = gradebook::subjects(call.tx(), &proof, &term, MAX_SUBJECTS).await?;
+        let subjects = fit(call, subjects, HEAD_BYTES)?;
+        let named: HashSet<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+        for row in &mut found {
+            row.averages.retain(|name, _| named.contains(name.as_str()));
+        }
         let head = ClassHead { term, subjects };
         let page = page_beside(call, &head, found, self.limit, |row| {
             RosterKey(row.family_name.clone(), row.given_name.clone(), row.student_id)

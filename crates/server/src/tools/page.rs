@@ -60,6 +60,25 @@ pub(crate) fn page_beside<T: Serialize, K: Serialize>(
     Ok(page)
 }
 
+/// The first of these rows, as many as this many bytes hold. The sentence beside the result says how many were left out.
+///
+/// # Errors
+///
+/// When a row cannot be serialised.
+pub(crate) fn fit<T: Serialize>(call: &mut Call<'_>, mut rows: Vec<T>, room: usize) -> Result<Vec<T>, ToolError> {
+    let (mut kept, mut bytes) = (0, 0);
+    for row in &rows {
+        bytes += serde_json::to_vec(row)?.len() + 1;
+        if bytes > room {
+            break;
+        }
+        kept += 1;
+    }
+    call.leave_out(rows.len() - kept);
+    rows.truncate(kept);
+    Ok(rows)
+}
+
 /// The key in a cursor, if there is one. A cursor says where to go on and grants nothing: rows are filtered all the same.
 ///
 /// # Errors
