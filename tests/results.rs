@@ -212,3 +212,35 @@ async fn are_published_once_by_two_at_once() {
     assert_eq!(stage.count("SELECT count(*) FROM published_results").await, 1);
     stage.finish().await;
 }
+
+/// Who goes to another stream and comes back owes what they owed.
+#[tokio::test]
+async fn are_refused_while_scores_are_missing_of_who_went_and_came_back() {
+    let stage = Stage::new().await;
+    let (test, east) = (HILLTOP.assessment("1", "1"), HILLTOP.stream_id());
+    let student: Uuid =
+        sqlx::query_scalar("SELECT student_id FROM enrolments WHERE stream_id = $1 ORDER BY student_id LIMIT 1")
+            .bind(east)
+            .fetch_one(&mut stage.owner().await)
+            .await
+            .unwrap();
+    stage
+        .arrange(&format!(
+            "DELETE FROM scores WHERE assessment_id = '{test}' AND student_id = '{student}'"
+        ))
+        .await;
+    let head = stage.person(&HILLTOP.email("head")).await;
+    let west = id(&["hilltop", "stream", "main", "current", "S2 West"]);
+    let missing = "Scores are missing in Term One: Mid-term test in Chemistry, S2 East: 1 student.";
+    assert_eq!(error(publish(&stage, "dos", first_term()).await), missing);
+    for to in [west, east] {
+        let args = json!({"studentId": student, "streamId": to});
+        data(stage.call(&head, "transfer_student", args).await);
+    }
+    assert_eq!(error(publish(&stage, "dos", first_term()).await), missing);
+    // but a stream in which they never were owes nothing of them
+    let args = json!({"studentId": student, "streamId": west});
+    data(stage.call(&head, "transfer_student", args).await);
+    data(publish(&stage, "dos", first_term()).await);
+    stage.finish().await;
+}

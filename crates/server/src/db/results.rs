@@ -138,7 +138,8 @@ pub(crate) async fn assessed(tx: &mut Tx, term: &TermOfCampus) -> DbResult<Asses
 }
 
 /// Lists the first of a term's assessments in which students owe a score: those who are in the stream, were so on the day that it was
-/// held, and have none.
+/// held, and have none. Who came back to a stream was in it on every day since they are known there (see [`super::student::transfer`]).
+/// Who has left the school owes nothing; if they are back after the results are out, they go without those scores.
 pub(crate) async fn missing(tx: &mut Tx, term: &TermOfCampus, limit: i64) -> DbResult<Vec<Missing>> {
     Ok(sqlx::query_as!(
         Missing,

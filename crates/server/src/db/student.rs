@@ -282,6 +282,9 @@ pub(crate) async fn enrol(tx: &mut Tx, student: &Held, stream: &CurrentStream, o
 }
 
 /// Moves a student from the stream of an enrolment to another one, from a day on. The student attends its campus then.
+///
+/// Who comes back to a stream is in it since the first day of which it has a score or an attendance mark of theirs: so a score that they
+/// owed there when they left is owed again.
 pub(crate) async fn transfer(
     tx: &mut Tx,
     student: &Held,
@@ -290,13 +293,22 @@ pub(crate) async fn transfer(
     on: NaiveDate,
 ) -> DbResult<()> {
     let moved = sqlx::query!(
-        "UPDATE enrolments SET stream_id = $3, campus_academic_year_id = $4, enrolled_on = $5
+        "UPDATE enrolments SET stream_id = $3, campus_academic_year_id = $4,
+                enrolled_on = least($5,
+                    (SELECT min(a.held_on)
+                       FROM scores x
+                       JOIN assessments a ON a.school_id = x.school_id AND a.id = x.assessment_id
+                      WHERE x.school_id = $1 AND x.student_id = $6 AND a.stream_id = $3),
+                    (SELECT min(m.on_date)
+                       FROM attendance_marks m
+                      WHERE m.school_id = $1 AND m.student_id = $6 AND m.stream_id = $3))
           WHERE school_id = $1 AND id = $2",
         student.school_id,
         from.id,
         stream.id(),
         stream.year(),
-        on
+        on,
+        student.id
     )
     .execute(tx.connection()?)
     .await?;
