@@ -277,3 +277,39 @@ async fn hold_to_their_order_in_the_database() {
     }
     stage.finish().await;
 }
+
+/// A review that began before the plan was submitted again, and waited for that, is no earlier than it.
+#[tokio::test]
+async fn are_never_earlier_than_the_submission_that_they_waited_for() {
+    let stage = Stage::new().await;
+    let plan = HILLTOP.plan("submitted");
+    let mut holder = stage.owner().await;
+    let hold = format!("BEGIN; SELECT 1 FROM lesson_plans WHERE id = '{plan}' FOR UPDATE");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(hold))
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    let release = async {
+        while stage
+            .count("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+            .await
+            == 0
+        {
+            tokio::task::yield_now().await;
+        }
+        let submit = format!("UPDATE lesson_plans SET submitted_at = clock_timestamp() WHERE id = '{plan}'; COMMIT");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(submit))
+            .execute(&mut holder)
+            .await
+            .unwrap();
+    };
+    let (approved, ()) = tokio::join!(approve(&stage, "dos", plan), release);
+    assert_eq!(data(approved)["status"], "approved");
+    let at_once: bool = sqlx::query_scalar("SELECT reviewed_at = submitted_at FROM lesson_plans WHERE id = $1")
+        .bind(plan)
+        .fetch_one(&mut stage.owner().await)
+        .await
+        .unwrap();
+    assert!(at_once);
+    stage.finish().await;
+}

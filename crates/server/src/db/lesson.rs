@@ -197,10 +197,11 @@ pub(crate) async fn submit(tx: &mut Tx, proof: &WriterOf) -> DbResult<()> {
     one_row(submitted.rows_affected())
 }
 
-/// Decides about a plan that waits and is held for its reviewer.
+/// Decides about a plan that waits and is held for its reviewer. `now()` is when the review's transaction began, which may be before it
+/// was submitted: a review waits for a submission of the same plan.
 pub(crate) async fn review(tx: &mut Tx, proof: &DirectorOverPlan, status: &str, comment: Option<&str>) -> DbResult<()> {
     let reviewed = sqlx::query!(
-        "UPDATE lesson_plans SET status = $3, reviewer_id = $4, reviewed_at = now(), review_comment = $5
+        "UPDATE lesson_plans SET status = $3, reviewer_id = $4, reviewed_at = greatest(now(), submitted_at), review_comment = $5
           WHERE school_id = $1 AND id = $2 AND status = 'submitted' AND teacher_id <> $4",
         proof.school(),
         proof.id(),
