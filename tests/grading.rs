@@ -238,3 +238,20 @@ async fn covers_every_percentage_in_the_database_too() {
     );
     stage.finish().await;
 }
+
+/// Labels are the same whatever their case, and where languages fold differently the database has the last word.
+#[tokio::test]
+async fn has_no_two_labels_that_the_database_takes_for_the_same() {
+    let stage = Stage::new().await;
+    let before = stage.snapshot().await;
+    for (first, second) in [("a", "A"), ("İ", "i"), ("ΑΣ", "ασ")] {
+        let args = json!({"bands": bands(&[(first, 50), (second, 0)])});
+        assert_eq!(
+            error(update(&stage, "dos", args).await),
+            "Invalid tool arguments: bands: two of them have the same label",
+            "{first} and {second}"
+        );
+    }
+    assert_eq!(stage.snapshot().await, before);
+    stage.finish().await;
+}

@@ -5,7 +5,10 @@ use super::{
     relationship::{director_of, teaches_on},
 };
 use crate::{
-    db::grading::{self, GradingConfig, NewBand},
+    db::{
+        DbError,
+        grading::{self, GradingConfig, NewBand},
+    },
     error::ToolError,
     posture::{AuditSubject, Posture, relationship_noted},
 };
@@ -17,6 +20,7 @@ use contract::{
 use std::collections::HashSet;
 
 const NOT_FOUND: ToolError = ToolError::NotFound("Grading configuration");
+const SAME_LABEL: &str = "two of them have the same label";
 const ONE_CAMPUS: &str = "This is how one campus grades.";
 
 impl ToolHandler for GetGradingConfig {
@@ -46,7 +50,19 @@ impl ToolHandler for UpdateGradingConfig {
             return Err(ToolError::Invalid(format!("bands: {problem}")));
         }
         let bands: Vec<_> = self.bands.iter().map(new_band).collect();
-        grading::replace(call.tx(), &proof, &bands).await?.ok_or(NOT_FOUND)
+        grading::replace(call.tx(), &proof, &bands)
+            .await
+            .map_err(label_taken)?
+            .ok_or(NOT_FOUND)
+    }
+}
+
+/// The database takes more labels for the same than [`problem`] does: `İ` and `i`, for one.
+fn label_taken(error: DbError) -> ToolError {
+    if error.is_duplicate_of("grading_bands_label_key") {
+        ToolError::Invalid(format!("bands: {SAME_LABEL}"))
+    } else {
+        error.into()
     }
 }
 
@@ -68,7 +84,7 @@ fn problem(bands: &[GradingBand]) -> Option<&'static str> {
     if bounds.len() < bands.len() {
         return Some("two of them begin at the same percentage");
     }
-    (labels.len() < bands.len()).then_some("two of them have the same label")
+    (labels.len() < bands.len()).then_some(SAME_LABEL)
 }
 
 #[cfg(test)]
