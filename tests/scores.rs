@@ -193,3 +193,24 @@ async fn are_never_above_the_highest_in_the_database() {
     }
     stage.finish().await;
 }
+
+#[tokio::test]
+async fn have_two_decimals_at_the_most() {
+    let stage = Stage::new().await;
+    let student = students(&stage, HILLTOP.stream_id()).await[0];
+    let test = HILLTOP.assessment("1", "1");
+    let before = stage.snapshot().await;
+    for score in [0.001, 0.000_000_001, 12.340_000_001] {
+        let refused = error(record(&stage, "subject.teacher", test, json!([row(student, score)])).await);
+        assert!(
+            refused.contains("row 1: the score has more than two decimals"),
+            "{score}: {refused}"
+        );
+    }
+    assert_eq!(stage.snapshot().await, before);
+    for score in [0.29, 0.01, 33.33] {
+        data(record(&stage, "subject.teacher", test, json!([row(student, score)])).await);
+        assert_eq!(score_of(&stage, test, student).await, Some(score));
+    }
+    stage.finish().await;
+}

@@ -222,10 +222,10 @@ fn wrong_rows(rows: &[StudentScore], assessment: &Assessment, strangers: &[i64])
     ))
 }
 
-/// Whether a number was written with two decimals at most; what is left of others is far more than what a float loses.
+/// Whether a number was written with two decimals at most: then it is the float that is nearest to its hundredths.
+#[expect(clippy::float_cmp, reason = "the nearest float to a number is one float")]
 fn has_two_decimals(score: f64) -> bool {
-    let hundredths = score * 100.0;
-    (hundredths - hundredths.round()).abs() < 1e-6
+    (score * 100.0).round() / 100.0 == score
 }
 
 fn name_taken(error: DbError) -> ToolError {
@@ -242,10 +242,14 @@ mod tests {
 
     #[test]
     fn two_decimals_are_enough() {
+        for hundredths in 0..=100_000_u32 {
+            let written: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
+            assert!(has_two_decimals(written), "{written}");
+        }
         for score in [0.0, 0.01, 0.29, 12.34, 33.33, 99.99, 1000.0] {
             assert!(has_two_decimals(score), "{score}");
         }
-        for score in [0.001, 12.345, 99.999, 1.0 / 3.0] {
+        for score in [0.001, 12.345, 99.999, 1.0 / 3.0, 0.000_000_001, 999.990_000_001] {
             assert!(!has_two_decimals(score), "{score}");
         }
     }
