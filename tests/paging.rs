@@ -1,5 +1,6 @@
 //! Pages: every row once and in order, however they are cut, and no cursor that was not given out.
 
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use e2e::{
     Person, Stage,
     fixtures::HILLTOP,
@@ -365,5 +366,60 @@ async fn show_nothing_more_by_anothers_cursor() {
     let rows = page["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
     assert!(rows.iter().all(|row| row["campusId"] == json!(HILLTOP.campus("main"))));
+    stage.finish().await;
+}
+
+/// Days that no page gave out, and that the database does not know.
+#[tokio::test]
+async fn take_no_cursor_of_a_day_outside_the_calendar() {
+    let stage = Stage::new().await;
+    let taught = json!({
+        "streamId": HILLTOP.stream_id(),
+        "subjectId": server::db::seed::id(&["hilltop", "subject", "CHE"]),
+    });
+    for (who, tool, list, args, time) in [
+        ("subject.teacher", "list_assessments", "list.assessments", taught, ""),
+        (
+            "subject.teacher",
+            "list_my_lesson_plans",
+            "list.my_lesson_plans",
+            json!({}),
+            "",
+        ),
+        (
+            "class.teacher",
+            "list_announcements",
+            "list.announcements",
+            json!({}),
+            "T00:00:00Z",
+        ),
+        (
+            "dos",
+            "list_lesson_plan_reviews",
+            "list.lesson_plan_reviews",
+            json!({}),
+            "T00:00:00Z",
+        ),
+    ] {
+        let person = stage.person(&HILLTOP.email(who)).await;
+        let after = async |day: &str| {
+            let cursor = json!([list, [format!("{day}{time}"), Uuid::nil()]]).to_string();
+            let mut args = args.clone();
+            args["cursor"] = json!(BASE64_URL_SAFE_NO_PAD.encode(cursor));
+            stage.call(&person, tool, args).await
+        };
+        for day in [
+            "-262143-01-01",
+            "-0001-01-01",
+            "0000-12-31",
+            "+10000-01-01",
+            "+262142-12-31",
+        ] {
+            assert_eq!(error(after(day).await), BAD_CURSOR, "{tool} after {day}");
+        }
+        for day in ["0001-01-01", "9999-12-31"] {
+            data(after(day).await);
+        }
+    }
     stage.finish().await;
 }

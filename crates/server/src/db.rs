@@ -44,8 +44,10 @@ use crate::{
     ability::Topics,
     config::{RoleUrls, Secret},
 };
+use chrono::Datelike;
 use facts::FactsRow;
 use pool::Pool;
+use serde::Deserialize;
 use sqlx::{
     AssertSqlSafe, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
@@ -54,6 +56,20 @@ use sqlx::{
 use std::{str::FromStr, time::Duration};
 use tool_call::EarlierCall;
 use uuid::Uuid;
+
+/// Reads a day or a moment of a key whose year is one that people write, all of which the database knows.
+fn in_calendar<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Datelike,
+{
+    let day = T::deserialize(from)?;
+    if (1..=9999).contains(&day.year()) {
+        Ok(day)
+    } else {
+        Err(serde::de::Error::custom("not in the calendar"))
+    }
+}
 
 /// How long a call waits for a connection; less than any caller's deadline, so that it learns of it.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(8);

@@ -30,7 +30,10 @@ pub struct Announcement {
 
 /// Where a list from the newest on goes on.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NewestKey(pub(crate) DateTime<Utc>, pub(crate) Uuid);
+pub(crate) struct NewestKey(
+    #[serde(deserialize_with = "super::in_calendar")] pub(crate) DateTime<Utc>,
+    pub(crate) Uuid,
+);
 
 /// What is published.
 #[derive(Debug, Clone, Copy)]

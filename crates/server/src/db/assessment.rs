@@ -47,7 +47,10 @@ pub(crate) struct ListedAssessment {
 
 /// Where a list of assessments goes on.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AssessmentKey(pub(crate) NaiveDate, pub(crate) Uuid);
+pub(crate) struct AssessmentKey(
+    #[serde(deserialize_with = "super::in_calendar")] pub(crate) NaiveDate,
+    pub(crate) Uuid,
+);
 
 /// An assessment.
 #[derive(Debug, Serialize)]

@@ -58,11 +58,17 @@ pub struct LessonPlan {
 
 /// Where a list of one's own plans goes on.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct TaughtKey(pub(crate) NaiveDate, pub(crate) Uuid);
+pub(crate) struct TaughtKey(
+    #[serde(deserialize_with = "super::in_calendar")] pub(crate) NaiveDate,
+    pub(crate) Uuid,
+);
 
 /// Where a list of plans that wait goes on.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WaitingKey(pub(crate) DateTime<Utc>, pub(crate) Uuid);
+pub(crate) struct WaitingKey(
+    #[serde(deserialize_with = "super::in_calendar")] pub(crate) DateTime<Utc>,
+    pub(crate) Uuid,
+);
 
 /// A plan to be written.
 #[derive(Debug, Clone, Copy)]
