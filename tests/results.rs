@@ -244,3 +244,35 @@ async fn are_refused_while_scores_are_missing_of_who_went_and_came_back() {
     data(publish(&stage, "dos", first_term()).await);
     stage.finish().await;
 }
+
+#[tokio::test]
+async fn keep_the_bands_of_the_day_when_they_were_published() {
+    let stage = Stage::new().await;
+    let dos = stage.person(&HILLTOP.email("dos")).await;
+    let (east, chemistry) = (HILLTOP.stream_id(), id(&["hilltop", "subject", "CHE"]));
+    let bands = async |number: &str| {
+        let of = json!({"streamId": east, "termId": term("main", "current", number), "limit": 5});
+        let mut in_subject = of.clone();
+        in_subject["subjectId"] = json!(chemistry);
+        let mut found = Vec::new();
+        for (tool, args) in [("get_class_gradebook", of), ("get_subject_gradebook", in_subject)] {
+            let gradebook = data(stage.call(&dos, tool, args).await);
+            let rows = gradebook["rows"].as_array().unwrap().clone();
+            found.extend(rows.into_iter().map(|row| row["band"].clone()));
+        }
+        found
+    };
+    let before = bands("1").await;
+    assert!(before.iter().all(Value::is_string), "{before:?}");
+    data(publish(&stage, "dos", first_term()).await);
+    assert_eq!(bands("1").await, before);
+    let other = json!({"bands": [{"label": "Top", "from": 100}, {"label": "Other", "from": 0}]});
+    data(stage.call(&dos, "update_grading_config", other).await);
+    assert_eq!(bands("1").await, before);
+    let open = bands("2").await;
+    assert!(
+        open.contains(&json!("Other")),
+        "what is not published is banded anew: {open:?}"
+    );
+    stage.finish().await;
+}

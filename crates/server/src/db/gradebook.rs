@@ -1,7 +1,8 @@
 //! Gradebooks: what the scores of a stream's students come to in a term.
 //!
 //! A student's average in a subject is over what is scored, each assessment by its weight, in percent, and from whatever stream and
-//! campus the score is: terms of one number in one school year are one term, whichever campus they are of. It is rounded far behind what a band or a tie is decided by, so that thirds which add up to a whole number are that
+//! campus the score is: terms of one number in one school year are one term, whichever campus they are of. The band is one
+//! of those of the campus; of published results, one of those that it had when they were published. It is rounded far behind what a band or a tie is decided by, so that thirds which add up to a whole number are that
 //! number, and for show to one decimal.
 
 use super::{
@@ -142,9 +143,16 @@ pub(crate) async fn of_subject(
              WHERE x.school_id = e.school_id AND x.student_id = e.student_id AND a.subject_id = $3 AND a.term_id = ANY($4)) m
           LEFT JOIN LATERAL (
             SELECT b.label
-              FROM grading_configs g
-              JOIN grading_bands b ON b.school_id = g.school_id AND b.grading_config_id = g.id
-             WHERE g.school_id = e.school_id AND g.campus_id = $5 AND b.lower_bound <= m.percent
+              FROM (SELECT b.label, b.lower_bound
+                      FROM grading_configs g
+                      JOIN grading_bands b ON b.school_id = g.school_id AND b.grading_config_id = g.id
+                     WHERE g.school_id = e.school_id AND g.campus_id = $5 AND NOT $11::bool
+                    UNION ALL
+                    SELECT b.label, b.lower_bound
+                      FROM published_results r
+                     CROSS JOIN LATERAL jsonb_to_recordset(r.bands) AS b (label text, lower_bound integer)
+                     WHERE r.school_id = e.school_id AND r.term_id = $10) b
+             WHERE b.lower_bound <= m.percent
              ORDER BY b.lower_bound DESC
              LIMIT 1) band ON true
          WHERE e.school_id = $1 AND e.stream_id = $2
@@ -160,7 +168,9 @@ pub(crate) async fn of_subject(
         after.map(|key| key.0.as_str()),
         after.map(|key| key.1.as_str()),
         after.map(|key| key.2),
-        limit
+        limit,
+        term.id,
+        term.results_published
     )
     .fetch_all(tx.connection()?)
     .await?;
@@ -250,9 +260,16 @@ pub(crate) async fn of_class(
           LEFT JOIN overall o ON o.student_id = e.student_id
           LEFT JOIN LATERAL (
             SELECT b.label
-              FROM grading_configs g
-              JOIN grading_bands b ON b.school_id = g.school_id AND b.grading_config_id = g.id
-             WHERE g.school_id = e.school_id AND g.campus_id = $4 AND b.lower_bound <= o.percent
+              FROM (SELECT b.label, b.lower_bound
+                      FROM grading_configs g
+                      JOIN grading_bands b ON b.school_id = g.school_id AND b.grading_config_id = g.id
+                     WHERE g.school_id = e.school_id AND g.campus_id = $4 AND NOT $10::bool
+                    UNION ALL
+                    SELECT b.label, b.lower_bound
+                      FROM published_results r
+                     CROSS JOIN LATERAL jsonb_to_recordset(r.bands) AS b (label text, lower_bound integer)
+                     WHERE r.school_id = e.school_id AND r.term_id = $9) b
+             WHERE b.lower_bound <= o.percent
              ORDER BY b.lower_bound DESC
              LIMIT 1) band ON true
          WHERE e.school_id = $1 AND e.stream_id = $2
@@ -267,7 +284,9 @@ pub(crate) async fn of_class(
         after.map(|key| key.0.as_str()),
         after.map(|key| key.1.as_str()),
         after.map(|key| key.2),
-        limit
+        limit,
+        term.id,
+        term.results_published
     )
     .fetch_all(tx.connection()?)
     .await?;

@@ -172,11 +172,20 @@ pub(crate) async fn missing(tx: &mut Tx, term: &TermOfCampus, limit: i64) -> DbR
     .await?)
 }
 
-/// Publishes the results of a term in the name of a member of staff.
+/// Publishes the results of a term in the name of a member of staff, with the bands as they are now: a campus that grades otherwise later
+/// does not change what is published.
 pub(crate) async fn publish(tx: &mut Tx, term: &TermOfCampus, staff: Uuid) -> DbResult<PublishedResults> {
     Ok(sqlx::query_as!(
         PublishedResults,
-        "INSERT INTO published_results (school_id, id, term_id, published_by) VALUES ($1, $2, $3, $4)
+        "INSERT INTO published_results (school_id, id, term_id, published_by, bands)
+         SELECT t.school_id, $2, t.id, $4,
+                coalesce((SELECT jsonb_agg(jsonb_build_object('label', b.label, 'lower_bound', b.lower_bound))
+                            FROM grading_configs g
+                            JOIN grading_bands b ON b.school_id = g.school_id AND b.grading_config_id = g.id
+                           WHERE g.school_id = y.school_id AND g.campus_id = y.campus_id), '[]')
+           FROM terms t
+           JOIN campus_academic_years y ON y.school_id = t.school_id AND y.id = t.campus_academic_year_id
+          WHERE t.school_id = $1 AND t.id = $3
          RETURNING school_id, id, term_id, published_at",
         term.school_id,
         Uuid::now_v7(),
