@@ -303,12 +303,12 @@ async fn are_told_in_order_by_any_server() {
     assert_eq!(live.next().await.unwrap().kind, "started");
     scene
         .worker
-        .report(&report(&turn, 1, 3, vec![text("c"), text("d")]))
+        .tell(&report(&turn, 1, 3, vec![text("c"), text("d")]))
         .await;
-    scene.worker.report(&report(&turn, 1, 2, vec![text("b")])).await;
+    scene.worker.tell(&report(&turn, 1, 2, vec![text("b")])).await;
     scene
         .worker
-        .report(&report(&turn, 1, 5, vec![answer("bcd"), text("after the end")]))
+        .tell(&report(&turn, 1, 5, vec![answer("bcd"), text("after the end")]))
         .await;
     let rest = live.all().await;
     let deltas: Vec<_> = rest.iter().filter_map(|event| event.data["delta"].as_str()).collect();
