@@ -96,7 +96,7 @@ async fn pass_over_what_was_lost() {
     let scene = Scene::new().await;
     let thread = scene.head.thread(&json!({})).await;
     let turn = scene.turn(&thread, "Lose something.").await;
-    scene.worker.report(&report(&turn, 1, 1, vec![text("a")])).await;
+    scene.worker.tell(&report(&turn, 1, 1, vec![text("a")])).await;
     scene
         .worker
         .report(&report(&turn, 1, 3, vec![text("c"), answer("abc")]))
