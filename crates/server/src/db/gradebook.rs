@@ -232,7 +232,6 @@ pub(crate) async fn of_class(
     after: Option<&RosterKey>,
     limit: i64,
 ) -> DbResult<Vec<ClassRow>> {
-    let stream = proof.stream();
     let found = sqlx::query!(
         r#"
         WITH by_subject AS (
@@ -277,10 +276,10 @@ pub(crate) async fn of_class(
          ORDER BY p.family_name, p.given_name, p.id
          LIMIT $8
         "#,
-        stream.school(),
-        stream.id(),
+        proof.stream().school(),
+        proof.stream().id(),
         &term.on_all_campuses,
-        stream.campus(),
+        proof.stream().campus(),
         after.map(|key| key.0.as_str()),
         after.map(|key| key.1.as_str()),
         after.map(|key| key.2),
