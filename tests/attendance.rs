@@ -310,7 +310,7 @@ async fn is_not_recorded_in_the_name_of_who_took_the_stream_over_meanwhile() {
     let marks = "SELECT count(*) FROM attendance_marks";
     let before = stage.count(marks).await;
     let call = stage.call(&teacher, "record_attendance", args.clone());
-    let refused = stage.meanwhile("academic_years", call, &replaced).await;
+    let refused = Box::pin(stage.meanwhile("academic_years", call, &replaced)).await;
     assert_eq!(error(refused), NOT_FOUND);
     assert_eq!((stage.count(marks).await, stage.audit_rows().await), (before, 0));
     assert_eq!(data(record(&stage, "newcomer", args).await)["recorded"], 36);

@@ -113,7 +113,7 @@ async fn are_not_written_in_the_name_of_who_took_the_stream_over_meanwhile() {
     );
     let args = json!({"studentId": student(), "comment": "Not mine."});
     let call = stage.call(&teacher, "write_report_comment", args);
-    let refused = stage.meanwhile("academic_years", call, &replaced).await;
+    let refused = Box::pin(stage.meanwhile("academic_years", call, &replaced)).await;
     assert_eq!(error(refused), "Student not found.");
     let written = "SELECT count(*) FROM report_comments WHERE comment = 'Not mine.'";
     assert_eq!((stage.count(written).await, stage.audit_rows().await), (0, 0));

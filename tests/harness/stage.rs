@@ -285,8 +285,8 @@ impl Stage {
         statement: &str,
     ) -> AgentToolResult {
         let mut holder = self.owner().await;
-        let hold = AssertSqlSafe(format!("BEGIN; LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE"));
-        sqlx::raw_sql(hold)
+        let lock = AssertSqlSafe(format!("BEGIN; LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE"));
+        sqlx::raw_sql(lock)
             .execute(&mut holder)
             .await
             .expect("the table is free");

@@ -268,8 +268,7 @@ pub(super) async fn add_rows(owner: &mut PgConnection) {
         INSERT INTO published_results (school_id, term_id, published_by, bands)
         SELECT t.school_id, t.id, (SELECT s.id FROM staff s WHERE s.school_id = t.school_id ORDER BY s.id LIMIT 1), '[]'
           FROM terms t
-          JOIN campus_academic_years y ON y.school_id = t.school_id AND y.id = t.campus_academic_year_id AND NOT y.is_current
-         WHERE t.term_number = 1;
+          JOIN campus_academic_years y ON y.id = t.campus_academic_year_id AND NOT y.is_current AND t.term_number = 1;
         INSERT INTO departments (school_id, campus_id, name)
         SELECT school_id, id, 'Spare ' || lpad(n::text, 3, '0') FROM campuses CROSS JOIN generate_series(1, 40) n;
         INSERT INTO streams (school_id, class_id, campus_id, campus_academic_year_id, name)
