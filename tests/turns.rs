@@ -184,9 +184,9 @@ async fn of_the_demo_models_sentences_do_what_they_say() {
         (
             "admin",
             "Announce to the school Open day: The gates open at ten.",
-            "has been announced",
+            "waits for approval",
         ),
-        ("newcomer", "Show the announcements", "Open day"),
+        ("newcomer", "Show the announcements", "Here is what was announced: "),
         ("newcomer", "Find the student HA-0040", "Permission denied"),
         ("newcomer", "Sing me a song", "I am a demo"),
     ] {
@@ -197,7 +197,7 @@ async fn of_the_demo_models_sentences_do_what_they_say() {
         );
     }
     let present = "SELECT count(*) FROM audit_log WHERE event IN ('record.attendance', 'publish.announcement')";
-    assert_eq!((stage.count(present).await, stage.audit_rows().await), (2, 2));
+    assert_eq!((stage.count(present).await, stage.audit_rows().await), (1, 1));
     worker.stop().await;
     server.stop().await;
     stage.finish().await;

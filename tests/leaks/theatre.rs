@@ -358,12 +358,16 @@ impl Theatre {
                 row["actor_email"].take();
                 row["identity"]["email"].take();
                 let owner = self.facts.owner(school, campus);
-                let wrong = marks_of(&row).into_iter().find(|mark| {
-                    mark.owner.school != owner.school
-                        || (campus.is_some()
-                            && !super::marks::is_shared(&mark.owner)
-                            && mark.owner.place != owner.place)
+                let of_another_school = marks_of(&row)
+                    .into_iter()
+                    .find(|mark| mark.owner.school != owner.school);
+                // what was shown to whoever asked for an approval is a reply to them, and was judged as one
+                row["preview"].take();
+                row["result"].take();
+                let of_another_campus = marks_of(&row).into_iter().find(|mark| {
+                    campus.is_some() && !super::marks::is_shared(&mark.owner) && mark.owner.place != owner.place
                 });
+                let wrong = of_another_school.or(of_another_campus);
                 if let Some(mark) = wrong {
                     return Err(format!(
                         "a row of {owner} in {table} holds {}: {row}",

@@ -178,6 +178,11 @@ impl Talk<'_> {
     fn delete_department(&self, name: &str) -> Step {
         const DELETE: &str = "delete_department";
         match self.outcome(DELETE) {
+            Some(Ok(data)) if data.get("pending").is_some() => {
+                return Step::Say(format!(
+                    "The department \"{name}\" is not deleted yet: that waits for approval. See it with: server approvals list"
+                ));
+            }
             Some(Ok(_)) => return Step::Say(format!("Done: the department \"{name}\" has been deleted.")),
             Some(Err(error)) => return Step::Say(format!("The department \"{name}\" was not deleted: {error}")),
             None => {}
@@ -227,6 +232,9 @@ impl Talk<'_> {
         match self.outcome(ANNOUNCE) {
             None => Step::call(ANNOUNCE, json!({"title": title, "body": body, "audience": audience})),
             Some(Err(error)) => Step::Say(format!("\"{title}\" was not announced: {error}")),
+            Some(Ok(data)) if data.get("pending").is_some() => Step::Say(format!(
+                "\"{title}\" is not announced yet: it waits for approval. See it with: server approvals list"
+            )),
             Some(Ok(_)) => Step::Say(format!("Done: \"{title}\" has been announced to the {audience}.")),
         }
     }
