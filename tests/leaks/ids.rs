@@ -58,7 +58,8 @@ pub(super) fn ids(name: &str) -> BoxedStrategy<Value> {
 /// The arguments with an id in each place that was left for a row.
 pub(super) fn with_rows(value: Value, facts: &Facts, actor: &Actor) -> Value {
     match value {
-        Value::String(text) => match text.strip_prefix(ROW) {
+        // a drawn text may begin like a wish, and is none
+        Value::String(text) => match text.strip_prefix(ROW).and_then(wish) {
             Some(wish) => json!(row(wish, facts, actor)),
             None => Value::String(text),
         },
@@ -71,8 +72,12 @@ pub(super) fn with_rows(value: Value, facts: &Facts, actor: &Actor) -> Value {
     }
 }
 
-fn row(wish: &str, facts: &Facts, actor: &Actor) -> Uuid {
-    let numbers: Vec<usize> = wish.split(' ').map(|number| number.parse().unwrap()).collect();
+fn wish(text: &str) -> Option<[usize; 3]> {
+    let numbers: Result<Vec<usize>, _> = text.split(' ').map(str::parse).collect();
+    numbers.ok()?.try_into().ok()
+}
+
+fn row(numbers: [usize; 3], facts: &Facts, actor: &Actor) -> Uuid {
     let rows: Vec<&Row> = match numbers[0] {
         0 => near(facts, actor, NAMED[numbers[1]].1),
         place => {
