@@ -248,9 +248,15 @@ fn object(deck: &Deck, schema: &Value) -> BoxedStrategy<Value> {
         .filter_map(Value::as_str)
         .collect();
     let mut members = Just(Map::new()).boxed();
+    // whoever is described by how they are related has no account, and their address is a text like any other
+    let has_account = schema["properties"].get("relation").is_none();
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         let probability = if required.contains(&name.as_str()) { 0.97 } else { 0.4 };
-        let value = prop::option::weighted(probability, member(deck, name, schema));
+        let value = match meaning(name, schema) {
+            Meaning::Address if !has_account => new_address(),
+            _ => member(deck, name, schema),
+        };
+        let value = prop::option::weighted(probability, value);
         let name = name.clone();
         members = (members, value)
             .prop_map(move |(mut members, value)| {
@@ -317,8 +323,7 @@ fn member(deck: &Deck, name: &str, schema: &Value) -> BoxedStrategy<Value> {
         }
         Meaning::Address => {
             let people = deck.facts.people.iter().map(|person| json!(person.email));
-            prop_oneof![3 => Just(json!(format!("{MARK}@mail.example"))), 1 => select(people.collect::<Vec<_>>())]
-                .boxed()
+            prop_oneof![3 => new_address(), 1 => select(people.collect::<Vec<_>>())].boxed()
         }
         Meaning::Actor => words(
             &deck
@@ -350,6 +355,11 @@ fn member(deck: &Deck, name: &str, schema: &Value) -> BoxedStrategy<Value> {
         Meaning::Object => object(deck, schema),
         Meaning::Flag => any::<bool>().prop_map(Value::Bool).boxed(),
     }
+}
+
+/// An address that nobody has yet.
+fn new_address() -> BoxedStrategy<Value> {
+    Just(json!(format!("{MARK}@mail.example"))).boxed()
 }
 
 fn cursors(deck: &Deck) -> BoxedStrategy<Value> {
