@@ -4,6 +4,7 @@ mod changes;
 mod crashes;
 mod deciders;
 mod doors;
+mod together;
 
 use contract::AgentToolResult;
 use e2e::{
@@ -21,6 +22,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 const TOOL: &str = "delete_department";
+/// For people at the HTTP door.
+const SECRET: (&str, &str) = ("AUTH_SECRET", "a secret of the tests' tokens, thirty-two bytes");
 
 fn email(who: &str) -> conversation::Person {
     conversation::Person {
@@ -41,7 +44,12 @@ struct Asked {
 
 impl Asked {
     async fn new() -> Self {
-        let stage = Stage::new().await;
+        Self::with(&[]).await
+    }
+
+    /// The same with settings.
+    async fn with(settings: &[(&str, &str)]) -> Self {
+        let stage = Stage::with(settings).await;
         let admin = stage.person(&HILLTOP.email("admin")).await;
         let waits = pending(first(&stage, &admin, args(), "1").await);
         Self {
@@ -334,42 +342,5 @@ async fn keep_to_the_pinned_campus() {
         .await
         .unwrap();
     assert_eq!(held, [Some(HILLTOP.campus(HILLTOP.first_campus))]);
-    stage.finish().await;
-}
-
-/// fault 24: of three calls side by side, each ends as it was decided, whatever the others did
-#[tokio::test]
-async fn of_parallel_calls_end_each_in_its_own_way() {
-    let stage = Stage::new().await;
-    let admin = stage.person(&HILLTOP.email("admin")).await;
-    for case in 0..8_u32 {
-        let mut waits = Vec::new();
-        for call in 0..3 {
-            let campus = HILLTOP.campus(HILLTOP.first_campus);
-            let created = json!({"name": format!("Case {case} {call}"), "campusId": campus});
-            let created = data(stage.call(&admin, "create_department", created).await);
-            let args = json!({"departmentId": created["id"]});
-            let waiting = pending(first(&stage, &admin, args, &format!("{case}-{call}")).await);
-            waits.push((waiting.approval_id, case & (1 << call) != 0));
-        }
-        let decisions = waits.iter().map(|&(id, is_yes)| {
-            let ruling = if is_yes {
-                Ruling::approve()
-            } else {
-                Ruling::reject(None).unwrap()
-            };
-            decide(&stage, "admin", id, ruling)
-        });
-        let settled = futures_util::future::join_all(decisions).await;
-        for ((_, is_yes), settled) in waits.iter().zip(settled) {
-            let expected = if *is_yes { Became::Executed } else { Became::Rejected };
-            assert_eq!(settled.unwrap().became, expected, "case {case}");
-        }
-        let left = stage
-            .count("SELECT count(*) FROM departments WHERE name LIKE 'Case %'")
-            .await;
-        assert_eq!(left, i64::from(3 - case.count_ones()), "case {case}");
-        stage.arrange("DELETE FROM departments WHERE name LIKE 'Case %'").await;
-    }
     stage.finish().await;
 }

@@ -1,55 +1,58 @@
 //! Decisions side by side, and servers that die between a yes and what follows from it.
 
-use super::{Asked, email, keep_turn, status};
+use super::{Asked, SECRET, keep_turn, status};
+use crate::http::Server;
 use e2e::fixtures::HILLTOP;
 use futures_util::future::join_all;
+use reqwest::StatusCode;
+use serde_json::json;
 use server::{
     conversation::Conversations,
     db::Database,
-    decision::{Became, DecisionError, Decisions, Ruling},
-    execute::Pipeline,
-    grant::Door,
+    decision::{Became, DecisionError, Ruling},
     hooks,
 };
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// fault 23
 #[tokio::test]
-async fn one_of_fifty_decisions_of_two_people_counts() {
-    let asked = Asked::new().await;
+async fn one_of_fifty_decisions_of_two_people_at_two_servers_counts() {
+    let asked = Asked::with(&[SECRET]).await;
     let stage = &asked.stage;
     let may = [("UPDATE", "GRADING_CONFIG", "allow", None)];
     stage.give_rules(&HILLTOP, "newcomer", 77, &may).await;
     stage
         .arrange("UPDATE approvals SET approver_action = 'UPDATE', approver_resource = 'GRADING_CONFIG'")
         .await;
-    let database = Database::connect_lazily(&stage.config().roles).unwrap();
-    let second = Pipeline::new(database, stage.config().grants.clone()).unwrap();
-    let second = Decisions::new(Arc::new(second));
-    let people = [email("head"), email("newcomer")];
+    let servers = [Server::on(stage).await, Server::on(stage).await];
+    let people = [
+        servers[0].person(stage, &HILLTOP.email("head")).await,
+        servers[0].person(stage, &HILLTOP.email("newcomer")).await,
+    ];
+    let path = format!("/v1/approvals/{}/decision", asked.id);
     let decisions = (0..50_usize).map(|number| {
-        let server = if number % 4 < 2 { stage.decisions() } else { &second };
-        server.decide(&people[number % 2], Door::Rest, asked.id, Ruling::approve())
+        let (somebody, path) = (people[number % 2].at(&servers[number / 2 % 2]), &path);
+        async move { somebody.post(path, &json!({"decision": "approve"})).await }
     });
-    let (mut done, mut late) = (0, 0);
-    for decided in join_all(decisions).await {
-        match decided {
-            Ok(settled) => {
-                assert_eq!(settled.became, Became::Executed);
-                done += 1;
-            }
-            Err(DecisionError::TooLate) => late += 1,
-            Err(error) => panic!("{error:?}"),
+    let (mut done, mut late) = (Vec::new(), 0);
+    for (status, said) in join_all(decisions).await {
+        match status {
+            StatusCode::OK => done.push(said["became"].clone()),
+            StatusCode::CONFLICT => late += 1,
+            other => panic!("{other}: {said}"),
         }
     }
-    assert_eq!((done, late), (1, 49));
+    assert_eq!((done, late), (vec![json!("executed")], 49));
     assert!(!asked.is_there().await);
     assert_eq!(stage.audit_rows().await, 1);
     let decided = stage
         .count("SELECT count(*) FROM audit_log WHERE event = 'decide.approval'")
         .await;
     assert_eq!(decided, 1);
+    for server in servers {
+        server.process.kill().await;
+    }
     asked.stage.finish().await;
 }
 

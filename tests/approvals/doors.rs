@@ -1,13 +1,11 @@
 //! Decisions at the HTTP door and at a terminal.
 
-use super::{Asked, args, first, status};
+use super::{Asked, SECRET, args, first, status};
 use crate::http::Server;
 use e2e::{fixtures::HILLTOP, stage::pending};
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::process::Command;
-
-const SECRET: (&str, &str) = ("AUTH_SECRET", "a secret of the tests' tokens, thirty-two bytes");
 
 #[tokio::test]
 async fn decide_at_the_http_door() {

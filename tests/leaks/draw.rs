@@ -252,9 +252,10 @@ fn object(deck: &Deck, schema: &Value) -> BoxedStrategy<Value> {
     let has_account = schema["properties"].get("relation").is_none();
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         let probability = if required.contains(&name.as_str()) { 0.97 } else { 0.4 };
-        let value = match meaning(name, schema) {
-            Meaning::Address if !has_account => new_address(),
-            _ => member(deck, name, schema),
+        let value = if meaning(name, schema) == Meaning::Address && !has_account {
+            new_address()
+        } else {
+            member(deck, name, schema)
         };
         let value = prop::option::weighted(probability, value);
         let name = name.clone();

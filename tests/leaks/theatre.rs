@@ -170,10 +170,16 @@ impl Theatre {
         }
         let (call_id, number) = match call.key {
             Key::Own => (format!("{run}-{at}"), format!("w{}w{}", serial(run), serial(at as u64))),
-            Key::Shared(n) => (
-                format!("{run}-shared-{n}"),
-                format!("w{}ws{}", serial(run), serial(n.into())),
-            ),
+            // calls of one key that are the same say the same; a mark is about a row in all calls that hold it, or in none
+            Key::Shared(n) => {
+                let tool = RPC_AGENT_TOOLS.iter().position(|tool| std::ptr::eq(tool, call.tool));
+                let tool = serial(tool.expect("it is of the registry") as u64);
+                let about = if call.settled.row.is_some() { "r" } else { "" };
+                (
+                    format!("{run}-shared-{n}"),
+                    format!("w{}ws{}t{tool}{about}", serial(run), serial(n.into())),
+                )
+            }
         };
         let mark = call.settled.owner.mark(&number);
         if let Some((table, row)) = &call.settled.row {
