@@ -33,6 +33,30 @@ async fn that_differs_is_named_before_the_arguments_are_read() {
     stage.finish().await;
 }
 
+/// A tool that only a newer worker has is not called malformed; without a contract, and where the name is none, it is.
+#[tokio::test]
+async fn of_a_tool_that_is_not_known_is_named_too() {
+    let stage = Stage::new().await;
+    let admin = stage.person(&HILLTOP.email("admin")).await;
+    let before = stage.snapshot().await;
+    let unknown = async |event: &str, contract: Option<&str>| {
+        let mut call = incoming(&admin, "create_department", json!({}), "1");
+        call.event = event.to_owned();
+        call.contract = contract.map(str::to_owned);
+        error(stage.pipeline().execute(call).await)
+    };
+    let refused = unknown("paint.fence", Some("0123456789abcdef")).await;
+    for part in ["paint.fence", "0123456789ab there", "Do not retry"] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    let malformed = "Malformed tool call: there is no such tool.";
+    assert_eq!(unknown("paint.fence", None).await, malformed);
+    assert_eq!(unknown("Paint the fence!", Some("0123456789abcdef")).await, malformed);
+    assert_eq!(unknown(&"a".repeat(65), Some("0123456789abcdef")).await, malformed);
+    assert_eq!(stage.snapshot().await, before);
+    stage.finish().await;
+}
+
 #[tokio::test]
 async fn that_is_the_same_or_unsaid_is_taken_off_the_broker() {
     let stage = Stage::new().await;

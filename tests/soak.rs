@@ -2,11 +2,6 @@
 
 use e2e::soak::{Plan, Programs, run};
 
-const PROGRAMS: Programs = Programs {
-    server: env!("CARGO_BIN_EXE_server-under-test"),
-    worker: env!("CARGO_BIN_EXE_worker-under-test"),
-};
-
 #[tokio::test(flavor = "multi_thread")]
 async fn loses_and_repeats_nothing() {
     let plan = Plan {
@@ -18,7 +13,11 @@ async fn loses_and_repeats_nothing() {
         restarts: false,
         quiet: true,
     };
-    let outcome = run(plan, PROGRAMS).await;
+    let programs = Programs {
+        server: env!("CARGO_BIN_EXE_server-under-test").to_owned(),
+        worker: env!("CARGO_BIN_EXE_worker-under-test").to_owned(),
+    };
+    let outcome = run(plan, [programs.clone(), programs]).await;
     eprintln!("{}", outcome.table);
     assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
 }

@@ -26,13 +26,29 @@ async fn take_reports_with_the_grant_of_their_turn_only() {
     scene.worker.report_raw(b"{}").await;
     scene.worker.report_raw(&[0xff; 100]).await;
     let mut unheard = json!(report(&first, 1, 1, vec![answer("unheard of")]));
-    unheard["events"] = json!([{"type": "danced"}]);
+    unheard["events"] = json!([{"type": "text", "agent": "Rover"}]);
     scene.worker.report_raw(unheard.to_string().as_bytes()).await;
     scene.worker.report(&report(&first, 1, 1, vec![answer("real")])).await;
     let told = scene.head.follow(&first.turn_id.to_string(), None).await.all().await;
     assert_eq!(told[0].data["outcome"]["answer"], "real");
     assert_eq!(scene.stage.count("SELECT count(*) FROM turn_events").await, 1);
     scene.worker.until_dead_reports(6).await;
+    scene.finish().await;
+}
+
+/// A worker that is newer than its server tells of more than the server knows.
+#[tokio::test]
+async fn pass_over_what_only_a_newer_version_knows_of() {
+    let scene = Scene::new().await;
+    let thread = scene.head.thread(&json!({})).await;
+    let turn = scene.turn(&thread, "Say anything.").await;
+    let mut newer = json!(report(&turn, 1, 1, vec![text("Hello"), text("…"), answer("Done.")]));
+    newer["events"][1] = json!({"type": "danced", "agent": "Rover"});
+    newer["mood"] = json!("good");
+    scene.worker.report_raw(newer.to_string().as_bytes()).await;
+    let told = scene.head.follow(&turn.turn_id.to_string(), None).await.all().await;
+    let kinds: Vec<_> = told.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["text", "ended"]);
     scene.finish().await;
 }
 

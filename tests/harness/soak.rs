@@ -31,12 +31,14 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tally::{Tally, table};
+use tally::{Count, Tally, table};
 use tokio::task::spawn_blocking;
 use xtask::services::{Durability, PrivatePostgres, PrivateRabbit};
 
 /// How many turns a thread has, at most.
 const TURNS_A_THREAD: usize = 6;
+/// How many turns are so many that each thing happens in them.
+const LONG: usize = 100;
 /// Settings of a server in a soak: its own tokens, and a budget that nobody uses up.
 const SETTINGS: [(&str, &str); 2] = [
     ("AUTH_SECRET", "signs the tokens of these tests only!"),
@@ -62,13 +64,13 @@ pub struct Plan {
     pub quiet: bool,
 }
 
-/// The programs under test.
-#[derive(Debug, Clone, Copy)]
+/// The programs of one version.
+#[derive(Debug, Clone)]
 pub struct Programs {
     /// The server.
-    pub server: &'static str,
+    pub server: String,
     /// The worker.
-    pub worker: &'static str,
+    pub worker: String,
 }
 
 /// What came of it.
@@ -84,6 +86,7 @@ pub struct Outcome {
 pub struct Scene {
     stage: Stage,
     plan: Plan,
+    programs: [Programs; 2],
     doors: Doors,
     play: Arc<Play>,
     tally: Tally,
@@ -105,8 +108,8 @@ impl Scene {
     }
 }
 
-/// Runs a soak to its end.
-pub async fn run(plan: Plan, programs: Programs) -> Outcome {
+/// Runs a soak to its end, with the programs of the first server and worker, and of the second: they may be of two versions.
+pub async fn run(plan: Plan, programs: [Programs; 2]) -> Outcome {
     let mut ground = if plan.restarts { Some(ground().await) } else { None };
     let stage = match &ground {
         Some(Ground { broker, database }) => {
@@ -131,6 +134,7 @@ pub async fn run(plan: Plan, programs: Programs) -> Outcome {
     let scene = Scene {
         stage,
         plan,
+        programs,
         doors: Doors::default(),
         play: script,
         tally: Tally::default(),
@@ -138,9 +142,9 @@ pub async fn run(plan: Plan, programs: Programs) -> Outcome {
         over: AtomicBool::new(false),
         begun: Instant::now(),
     };
-    let mut fleet = Fleet::start(&scene, programs, model.base_url()).await;
+    let mut fleet = Fleet::start(&scene, model.base_url()).await;
     let talking = async {
-        let lanes = join_all((0..scene.plan.people).map(|lane| talk(&scene, lane, programs))).await;
+        let lanes = join_all((0..scene.plan.people).map(|lane| talk(&scene, lane))).await;
         scene.over.store(true, Ordering::Relaxed);
         lanes
     };
@@ -148,12 +152,30 @@ pub async fn run(plan: Plan, programs: Programs) -> Outcome {
     // with everything up, each thread goes on
     join_all(lanes.iter().map(|lane| close(&scene, lane))).await;
     books::check(&scene).await;
+    scene.tally.want(&wanted(&scene.plan));
     fleet.stop(&scene).await;
     let outcome = outcome(&scene, ground_after.as_ref()).await;
     if ground_after.is_none() {
         scene.stage.finish().await;
     }
     outcome
+}
+
+/// What must have happened, and how often at least.
+fn wanted(plan: &Plan) -> Vec<(Count, usize)> {
+    let mut wanted = vec![(Count::Questions, 1), (Count::Approvals, 1), (Count::Delegations, 1)];
+    if plan.turns >= LONG {
+        wanted.extend([
+            (Count::Edits, 1),
+            (Count::Rejections, 1),
+            (Count::ServersKilled, 1),
+            (Count::WorkersKilled, 1),
+        ]);
+    }
+    if plan.restarts && plan.limit.is_none() {
+        wanted.extend([(Count::BrokerRestarts, 2), (Count::DatabaseRestarts, 2)]);
+    }
+    wanted
 }
 
 async fn ground() -> Ground {
@@ -173,11 +195,11 @@ struct Lane {
 }
 
 /// Somebody talks, one turn after the other, until there are no more.
-async fn talk(scene: &Scene, lane: usize, programs: Programs) -> Lane {
+async fn talk(scene: &Scene, lane: usize) -> Lane {
     let school = if lane.is_multiple_of(2) { HILLTOP } else { RIVERSIDE };
     let delegates = lane % 4 < 2;
     let email = school.email(if delegates { "class.teacher" } else { "head" });
-    let visitor = Visitor::named(&email, &scene.stage, programs).await;
+    let visitor = Visitor::named(&email, &scene.stage, &scene.programs[0]).await;
     let mut threads: Vec<String> = Vec::new();
     let mut turns = 0;
     while let Some(number) = scene.next() {

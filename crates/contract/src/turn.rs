@@ -306,6 +306,9 @@ pub enum TurnEvent {
         /// How.
         outcome: TurnOutcome,
     },
+    /// Something that only a newer version knows of, while it runs beside this one. It keeps its place, and nobody is told.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What became of an approval that was asked for.
@@ -423,5 +426,16 @@ mod tests {
         };
         assert_eq!(event(answer), json!({"type": "ended", "outcome": {"answer": "Done."}}));
         assert_eq!(event(TurnEvent::Started {}), json!({"type": "started"}));
+    }
+
+    #[test]
+    fn an_event_of_a_newer_version_is_passed_over_and_one_that_is_wrong_is_not() {
+        let read = serde_json::from_value::<TurnEvent>;
+        assert_eq!(
+            read(json!({"type": "danced", "agent": "Rover"})).unwrap(),
+            TurnEvent::Unknown
+        );
+        assert!(read(json!({"type": "text", "agent": "Rover"})).is_err());
+        assert!(read(json!({"agent": "Rover"})).is_err());
     }
 }

@@ -41,6 +41,17 @@ pub enum ToolError {
         /// And of that which the caller knows.
         there: String,
     },
+    /// A caller that says which contract it knows calls what is no tool here.
+    #[error(
+        "The tool {event} is not known here, only where this call comes from (contract {there} there). It was not carried out. Do not \
+         retry; tell the user that the system is being updated, and to ask again later."
+    )]
+    UnknownContract {
+        /// The event that was called.
+        event: String,
+        /// The beginning of the hash of its contract where it is known.
+        there: String,
+    },
     /// The arguments do not fit the tool; the text says where and why.
     #[error("Invalid tool arguments: {0}")]
     Invalid(String),
@@ -121,6 +132,7 @@ impl ToolError {
             Self::MissingIdentity
             | Self::Malformed(_)
             | Self::OtherContract { .. }
+            | Self::UnknownContract { .. }
             | Self::Invalid(_)
             | Self::NotFound(_)
             | Self::Conflict(_)

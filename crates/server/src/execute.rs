@@ -29,7 +29,7 @@ use crate::{
     scope_context::describe_scope_context,
     standing::Standing,
     tenant::{Frame, in_tenant_scope, tenant_of},
-    tools::{Arguments, Call, Done, Handler, Handlers},
+    tools::{Arguments, Call, Done, Handler, Handlers, unknown_event},
 };
 use chrono::{DateTime, Utc};
 use contract::{AgentCallScope, AgentIdentity, AgentToolResult, envelope::MAX_REPLY_DATA_BYTES};
@@ -162,7 +162,8 @@ impl Pipeline {
 
     /// Steps 2 to 5.
     fn admit(&self, incoming: Incoming) -> Result<Admission<'_>, ToolError> {
-        let handler = self.handlers.get(&incoming.event).ok_or_else(unknown_event)?;
+        let unknown = || unknown_event(&incoming.event, incoming.contract.as_deref());
+        let handler = self.handlers.get(&incoming.event).ok_or_else(unknown)?;
         let (identity, scope, args) = identified(incoming.request)?;
         let caller = self.grants.admit(identity, scope, incoming.grant.as_deref())?;
         own_key(&caller, &incoming.key)?;
@@ -375,10 +376,6 @@ fn access_of<'a>(handler: &Handler, key: &'a str) -> Access<'a> {
     } else {
         Access::Read
     }
-}
-
-fn unknown_event() -> ToolError {
-    ToolError::Malformed("there is no such tool".to_owned())
 }
 
 /// Cuts the longest list of a result that is too large for a reply, at a row. Answers how many rows that left out.

@@ -22,6 +22,7 @@ use crate::{
     db::tool_call,
     error::{ToolError, to_tool_error},
     execute::{Incoming, Pipeline},
+    tools::unknown_event,
 };
 use contract::AgentToolResult;
 use futures_util::StreamExt;
@@ -215,10 +216,8 @@ impl Server {
 
     async fn run(&self, delivery: &Delivery, request: Request) -> Result<AgentToolResult, Rejected> {
         let Some(handler) = self.pipeline.handlers().get(&request.event) else {
-            return Err(Rejected::new(
-                "unknown event",
-                ToolError::Malformed("there is no such tool".to_owned()),
-            ));
+            let error = unknown_event(&request.event, request.contract.as_deref());
+            return Err(Rejected::new("unknown event", error));
         };
         let patience = handler.tool.definition.deadline();
         // a later deadline than the tool's own is no licence to hold a connection

@@ -76,8 +76,8 @@ pub(super) struct Visitor {
 
 impl Visitor {
     /// Somebody, by their address.
-    pub(super) async fn named(email: &str, stage: &Stage, programs: Programs) -> Self {
-        let mut command = Command::new(programs.server);
+    pub(super) async fn named(email: &str, stage: &Stage, programs: &Programs) -> Self {
+        let mut command = Command::new(&programs.server);
         command
             .args(["token", "--email", email])
             .env_clear()

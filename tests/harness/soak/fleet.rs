@@ -42,14 +42,13 @@ struct Post {
 /// All processes.
 pub(super) struct Fleet {
     posts: Vec<Post>,
-    programs: Programs,
     model: String,
     log: &'static str,
 }
 
 impl Fleet {
     /// Starts them.
-    pub(super) async fn start(scene: &Scene, programs: Programs, model: String) -> Self {
+    pub(super) async fn start(scene: &Scene, model: String) -> Self {
         let post = |(is_server, number)| Post {
             is_server,
             number,
@@ -61,12 +60,7 @@ impl Fleet {
         } else {
             "error,lapin=off,server::http::problem=off"
         };
-        let mut fleet = Self {
-            posts,
-            programs,
-            model,
-            log,
-        };
+        let mut fleet = Self { posts, model, log };
         for at in 0..fleet.posts.len() {
             fleet.fill(at, scene).await;
         }
@@ -74,8 +68,9 @@ impl Fleet {
     }
 
     async fn fill(&mut self, at: usize, scene: &Scene) {
-        let (programs, log) = (self.programs, ("LOG", self.log));
+        let log = ("LOG", self.log);
         let post = &mut self.posts[at];
+        let programs = &scene.programs[post.number];
         post.process = Some(if post.is_server {
             let (process, url) = server(&scene.stage, programs, log).await;
             scene.doors.set(post.number, Some(url));
@@ -86,7 +81,7 @@ impl Fleet {
                 ("MODEL", "scripted-demo"),
                 log,
             ];
-            Process::start(programs.worker, &[], &scene.stage, &more).await
+            Process::start(&programs.worker, &[], &scene.stage, &more).await
         });
     }
 
@@ -155,9 +150,9 @@ impl Fleet {
     }
 }
 
-async fn server(stage: &Stage, programs: Programs, log: (&str, &str)) -> (Process, String) {
+async fn server(stage: &Stage, programs: &Programs, log: (&str, &str)) -> (Process, String) {
     let more = [("HTTP_ADDR", "127.0.0.1:0"), log];
-    let mut process = Process::spawn(programs.server, &["serve"], stage, &more);
+    let mut process = Process::spawn(&programs.server, &["serve"], stage, &more);
     let url = process.line("http://").await;
     process.ready().await;
     (process, url)

@@ -149,6 +149,10 @@ impl InTurn<'_> {
                 sleep(chance.millis(0, 1500)).await;
                 self.decide(turn, call, &event, &mut chance).await
             }
+            "delegated" => {
+                self.tally().count(Count::Delegations);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -188,6 +192,7 @@ impl InTurn<'_> {
                 self.tally().count(Count::Edits);
                 self.edited()
             } else if chance.percent(35) {
+                self.tally().count(Count::Rejections);
                 json!({"decision": "reject", "reason": "Not today."})
             } else {
                 json!({"decision": "approve"})

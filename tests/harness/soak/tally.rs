@@ -18,6 +18,10 @@ pub(super) enum Count {
     Approvals,
     /// Of those, calls of which the arguments were changed.
     Edits,
+    /// Approvals that a person said no to.
+    Rejections,
+    /// Works that were handed to a specialist.
+    Delegations,
     /// Answers and decisions that were said twice at once.
     TwiceAtOnce,
     /// Streams of events that broke off and were taken up again.
@@ -63,6 +67,18 @@ impl Tally {
         self.findings.lock().expect("nobody panicked here").clone()
     }
 
+    /// Tells what was done less often than this: a soak in which nothing happens shows nothing.
+    pub(super) fn want(&self, wanted: &[(Count, usize)]) {
+        for (what, least) in wanted {
+            let counts = self.counts.lock().expect("nobody panicked here");
+            let times = counts.get(what).copied().unwrap_or_default();
+            drop(counts);
+            if times < *least {
+                self.find(format!("only {times}, not {least}: {}", words(*what)));
+            }
+        }
+    }
+
     /// A turn has ended.
     pub(super) fn end(&self) {
         self.ended.fetch_add(1, Ordering::Relaxed);
@@ -88,6 +104,8 @@ const fn words(what: Count) -> &'static str {
         Count::Questions => "questions that a person read",
         Count::Approvals => "approvals that a person was asked for",
         Count::Edits => "arguments changed by a person",
+        Count::Rejections => "approvals that a person said no to",
+        Count::Delegations => "works handed to a specialist",
         Count::TwiceAtOnce => "answers and decisions said twice at once",
         Count::StreamsResumed => "streams of events taken up again",
         Count::ServersKilled => "kill -9 of a server",

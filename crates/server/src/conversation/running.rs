@@ -193,6 +193,7 @@ impl Conversations {
                 | TurnEvent::Shown { .. }
                 | TurnEvent::Delegated { .. }
                 | TurnEvent::Usage { .. }
+                | TurnEvent::Unknown
                 | TurnEvent::Answered { .. }
                 | TurnEvent::Decided { .. } => {}
             }

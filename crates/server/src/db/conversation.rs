@@ -184,8 +184,8 @@ pub(crate) async fn told(tx: &mut Tx, thread: Uuid, limit: i64) -> DbResult<Vec<
     Ok(told.collect())
 }
 
-/// Stores events of a turn; those that are there already stay as they are, and so does its end. Answers how many tokens those cost that
-/// were not.
+/// Stores events of a turn, but for those that only a newer version knows of; those that are there already stay as they are, and so does
+/// its end. Answers how many tokens those cost that were not.
 pub(crate) async fn store_events(tx: &mut Tx, turn: Uuid, first: Place, events: &[Value]) -> DbResult<i64> {
     Ok(sqlx::query_scalar!(
         r#"
@@ -193,7 +193,7 @@ pub(crate) async fn store_events(tx: &mut Tx, turn: Uuid, first: Place, events: 
             INSERT INTO turn_events (school_id, turn_id, attempt, place, event)
             SELECT known.school_id, known.id, $2, $3 + told.at::int - 1, told.event
               FROM turns known, jsonb_array_elements($4) WITH ORDINALITY AS told (event, at)
-             WHERE known.id = $1
+             WHERE known.id = $1 AND told.event ->> 'type' <> 'unknown'
             ON CONFLICT DO NOTHING
             RETURNING event)
         SELECT coalesce(sum((event ->> 'inputTokens')::numeric + (event ->> 'outputTokens')::numeric), 0)::bigint AS "tokens!"
