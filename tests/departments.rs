@@ -88,7 +88,13 @@ async fn have_names_of_their_own_on_a_campus_whatever_the_case() {
     let rename =
         |from: Uuid, name: &str| stage.call(&admin, "update_department", json!({"departmentId": from, "name": name}));
     let before = stage.snapshot().await;
-    for name in ["Humanities", "HUMANITIES", "humanities"] {
+    for name in [
+        "Humanities",
+        "HUMANITIES",
+        "humanities",
+        " Humanities  ",
+        "\tHumanities",
+    ] {
         assert_eq!(error(create(name, "main").await), TAKEN);
         assert_eq!(error(rename(HILLTOP.department_id(), name).await), TAKEN);
     }

@@ -10,6 +10,9 @@ use server::db::seed::id;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
+/// What is said of a role that there is not, to whoever may give roles.
+const NO_ROLE: &str = "Invalid tool arguments: role: there is no such role; there are: school_admin, head_teacher, clerk, director_of_studies, subject_teacher, class_teacher";
+
 async fn of(stage: &Stage, who: &str) -> Person {
     stage.person(&HILLTOP.email(who)).await
 }
@@ -301,7 +304,7 @@ async fn are_given_each_role_once_and_only_roles_that_there_are() {
         stage.call(&admin, "assign_staff_role", args)
     };
     let before = stage.snapshot().await;
-    assert_eq!(error(give("newcomer", "wizard", None).await), "Role not found.");
+    assert_eq!(error(give("newcomer", "wizard", None).await), NO_ROLE);
     assert_eq!(
         error(give("newcomer", "clerk", Some(RIVERSIDE.campus("north"))).await),
         "Campus not found."

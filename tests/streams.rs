@@ -136,7 +136,7 @@ async fn are_made_on_a_campus_in_a_year_of_it() {
             "Class not found.",
         ),
         (
-            json!({"name": "s2 EAST"}),
+            json!({"name": "s2  EAST "}),
             "A stream of that name exists on this campus in that year.",
         ),
     ] {

@@ -139,6 +139,10 @@ async fn are_enrolled_new_or_known_never_both() {
             with(nia(east()), &json!({"admissionNumber": "HA-0001"})),
             "A student with that admission number exists in this school.",
         ),
+        (
+            with(nia(east()), &json!({"admissionNumber": "ha-0001 "})),
+            "A student with that admission number exists in this school.",
+        ),
     ] {
         assert_eq!(error(enrol(&stage, &head, args.clone()).await), refusal, "{args}");
     }

@@ -128,6 +128,10 @@ async fn have_codes_and_names_of_their_own() {
             "A subject with that code exists in this school.",
         ),
         (
+            json!({"code": " che", "name": "Cheese"}),
+            "A subject with that code exists in this school.",
+        ),
+        (
             json!({"code": "XYZ", "name": "CHEMISTRY"}),
             "A subject of that name exists in this school.",
         ),

@@ -259,6 +259,16 @@ pub(crate) async fn role_named(tx: &mut Tx, member: &StaffMember, name: &str) ->
     .await?)
 }
 
+/// The names of the roles of a member's school, the mightiest first.
+pub(crate) async fn role_names(tx: &mut Tx, member: &StaffMember) -> DbResult<Vec<String>> {
+    Ok(sqlx::query_scalar!(
+        "SELECT name FROM roles WHERE school_id = $1 ORDER BY rank DESC LIMIT 50",
+        member.school_id
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}
+
 /// What was granted to whom.
 #[derive(Debug)]
 pub(crate) struct Granted {

@@ -320,10 +320,13 @@ async fn role_of(
     };
     let rows = call.rows(Action::Manage, Resource::Role, None)?;
     let target = staff::find(call.tx(), target, &rows).await?.ok_or(NOT_FOUND)?;
-    let role = staff::role_named(call.tx(), &target, role)
-        .await?
-        .ok_or(ToolError::NotFound("Role"))?;
-    Ok((target, role, campus_id))
+    let Some(found) = staff::role_named(call.tx(), &target, role).await? else {
+        let known = staff::role_names(call.tx(), &target).await?.join(", ");
+        return Err(ToolError::Invalid(format!(
+            "role: there is no such role; there are: {known}"
+        )));
+    };
+    Ok((target, found, campus_id))
 }
 
 const fn not_held(campus: Option<Uuid>) -> &'static str {
