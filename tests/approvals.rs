@@ -4,9 +4,10 @@ mod changes;
 mod crashes;
 mod deciders;
 mod doors;
+mod meanwhile;
 mod together;
 
-use contract::AgentToolResult;
+use contract::{AgentToolResult, envelope::PendingApproval};
 use e2e::{
     Person, Stage,
     fixtures::HILLTOP,
@@ -78,6 +79,11 @@ impl Asked {
 /// The first reply to a call.
 async fn first(stage: &Stage, person: &Person, args: Value, call_id: &str) -> AgentToolResult {
     stage.pipeline().execute(incoming(person, TOOL, args, call_id)).await
+}
+
+/// A call that waits.
+async fn pending_call(stage: &Stage, person: &Person, tool: &str, args: Value, call_id: &str) -> PendingApproval {
+    pending(stage.pipeline().execute(incoming(person, tool, args, call_id)).await)
 }
 
 async fn decide(stage: &Stage, who: &str, id: Uuid, ruling: Ruling) -> Result<Settled, DecisionError> {

@@ -121,7 +121,9 @@ async fn is_replaced_whole_by_the_director_of_the_campus() {
         assert_eq!(error(update(&stage, who, args).await), refusal, "{who} of {campus}");
     }
     assert_eq!(stage.snapshot().await, before);
-    let replaced = data(update(&stage, "dos", json!({"bands": new})).await);
+    let was = data(get(&stage, "class.teacher", json!({})).await)["bands"].clone();
+    let mut replaced = data(update(&stage, "dos", json!({"bands": new})).await);
+    assert_eq!(replaced.as_object_mut().unwrap().remove("replacedBands"), Some(was));
     let expected = json!([
         {"label": "Honours", "from": 80},
         {"label": "Pass", "from": 50, "below": 80},

@@ -48,12 +48,12 @@ pub(crate) async fn get(tx: &mut Tx, proof: &TeachesOn) -> DbResult<Option<Gradi
     read(tx, proof.school(), proof.campus()).await
 }
 
-/// Puts these bands in the place of those that a campus had, for a director of its studies.
+/// Puts these bands in the place of those that a campus had, for a director of its studies. Answers with those, too.
 pub(crate) async fn replace(
     tx: &mut Tx,
     proof: &DirectorOfStudiesOf,
     bands: &[NewBand<'_>],
-) -> DbResult<Option<GradingConfig>> {
+) -> DbResult<Option<(GradingConfig, Vec<Band>)>> {
     // whoever replaces them at the same time waits here
     let config = sqlx::query_scalar!(
         "INSERT INTO grading_configs (school_id, id, campus_id) VALUES ($1, $2, $3)
@@ -65,6 +65,7 @@ pub(crate) async fn replace(
     )
     .fetch_one(tx.connection()?)
     .await?;
+    let before = read(tx, proof.school(), proof.campus()).await?;
     sqlx::query!(
         "DELETE FROM grading_bands WHERE school_id = $1 AND grading_config_id = $2",
         proof.school(),
@@ -87,7 +88,8 @@ pub(crate) async fn replace(
     )
     .execute(tx.connection()?)
     .await?;
-    read(tx, proof.school(), proof.campus()).await
+    let after = read(tx, proof.school(), proof.campus()).await?;
+    Ok(after.map(|after| (after, before.map(|before| before.bands).unwrap_or_default())))
 }
 
 async fn read(tx: &mut Tx, school: Uuid, campus: Uuid) -> DbResult<Option<GradingConfig>> {

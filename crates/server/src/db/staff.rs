@@ -238,6 +238,7 @@ pub(crate) async fn rules_of_role(
         SELECT action AS a, resource AS r, effect = 'allow' AS "y!", condition AS c, $3::uuid AS h
           FROM role_permissions
          WHERE school_id = $1 AND role_id = $2
+         ORDER BY position
         "#,
         member.school_id,
         role.id,

@@ -109,9 +109,13 @@ impl ToolHandler for UpdateDepartment {
 }
 
 impl ToolHandler for DeleteDepartment {
-    type Output = Department;
-    const POSTURE: Posture<Write, Self::Output> =
-        relationship_noted("This was one department.").audited(Action::Delete, RESOURCE_TYPE, subject);
+    /// With all that goes with it: whoever approves of it is to see that.
+    type Output = DepartmentDetails;
+    const POSTURE: Posture<Write, Self::Output> = relationship_noted("This was one department.").audited(
+        Action::Delete,
+        RESOURCE_TYPE,
+        |deleted: &DepartmentDetails| subject(&deleted.department),
+    );
 
     fn asks(&self) -> Topics {
         Topics::of(Resource::Department)
@@ -123,8 +127,9 @@ impl ToolHandler for DeleteDepartment {
             .await?
             .ok_or(NOT_FOUND)?;
         answers_for(call, &found, MAY_NOT_DELETE).await?;
+        let details = department::details(call.tx(), self.department_id, &rows).await?;
         department::delete(call.tx(), &found).await?;
-        Ok(found)
+        details.ok_or(NOT_FOUND)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     db::{
         DbError,
-        grading::{self, GradingConfig, NewBand},
+        grading::{self, Band, GradingConfig, NewBand},
     },
     error::ToolError,
     posture::{AuditSubject, Posture, relationship_noted},
@@ -17,6 +17,7 @@ use contract::{
     tool::{Read, Write},
     tools::grading::{GetGradingConfig, GradingBand, UpdateGradingConfig},
 };
+use serde::Serialize;
 use std::collections::HashSet;
 
 const NOT_FOUND: ToolError = ToolError::NotFound("Grading configuration");
@@ -33,15 +34,23 @@ impl ToolHandler for GetGradingConfig {
     }
 }
 
+/// How a campus grades from now on, and how it did: whoever approves of it is to see both.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replaced {
+    #[serde(flatten)]
+    config: GradingConfig,
+    /// Empty where nobody had said yet.
+    replaced_bands: Vec<Band>,
+}
+
 impl ToolHandler for UpdateGradingConfig {
-    type Output = GradingConfig;
+    type Output = Replaced;
     const POSTURE: Posture<Write, Self::Output> =
-        relationship_noted(ONE_CAMPUS).audited(Action::Update, "GRADING_CONFIG", |config: &GradingConfig| {
-            AuditSubject {
-                school_id: config.school_id,
-                campus_id: Some(config.campus_id),
-                resource_id: config.id,
-            }
+        relationship_noted(ONE_CAMPUS).audited(Action::Update, "GRADING_CONFIG", |replaced: &Replaced| AuditSubject {
+            school_id: replaced.config.school_id,
+            campus_id: Some(replaced.config.campus_id),
+            resource_id: replaced.config.id,
         });
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
@@ -50,10 +59,9 @@ impl ToolHandler for UpdateGradingConfig {
             return Err(ToolError::Invalid(format!("bands: {problem}")));
         }
         let bands: Vec<_> = self.bands.iter().map(new_band).collect();
-        grading::replace(call.tx(), &proof, &bands)
-            .await
-            .map_err(label_taken)?
-            .ok_or(NOT_FOUND)
+        let replaced = grading::replace(call.tx(), &proof, &bands).await.map_err(label_taken)?;
+        let (config, replaced_bands) = replaced.ok_or(NOT_FOUND)?;
+        Ok(Replaced { config, replaced_bands })
     }
 }
 

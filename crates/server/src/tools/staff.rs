@@ -7,7 +7,7 @@ use super::{
     page::{self, Page, fetch, page},
 };
 use crate::{
-    ability::{CampusRule, Topics},
+    ability::{CampusRule, Condition, Rule, Topics, Verdict},
     db::{
         DbError,
         invitation::{self, Place},
@@ -58,12 +58,44 @@ pub struct StaffRole {
     /// None where it is held as it is defined.
     campus_id: Option<Uuid>,
     campus_name: Option<String>,
+    /// What it says, in its order: whoever approves of it is to see that.
+    rules: Vec<GivenRule>,
     #[serde(skip)]
     subject: AuditSubject,
 }
 
+/// A rule as a member of staff has it by a role.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GivenRule {
+    action: Action,
+    resource: Resource,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    forbids: bool,
+    /// The rows that it is about; all where it says neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_campus_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    of_no_campus: bool,
+}
+
+impl From<&Rule> for GivenRule {
+    fn from(rule: &Rule) -> Self {
+        Self {
+            action: rule.action,
+            resource: rule.resource,
+            forbids: rule.verdict == Verdict::Deny,
+            of_campus_id: match rule.condition {
+                Condition::Campus(campus) => Some(campus),
+                Condition::Always | Condition::NoCampus => None,
+            },
+            of_no_campus: rule.condition == Condition::NoCampus,
+        }
+    }
+}
+
 impl StaffRole {
-    fn of(member: StaffMember, role: Role, campus_id: Option<Uuid>, granted: Granted) -> Self {
+    fn of(member: StaffMember, role: Role, rules: &[Rule], campus_id: Option<Uuid>, granted: Granted) -> Self {
         Self {
             id: granted.id,
             staff_id: member.id,
@@ -71,6 +103,7 @@ impl StaffRole {
             role: role.name,
             campus_id,
             campus_name: granted.campus_name,
+            rules: rules.iter().map(GivenRule::from).collect(),
             subject: AuditSubject {
                 school_id: member.school_id,
                 campus_id: campus_id.or(member.campus_id),
@@ -234,7 +267,7 @@ impl ToolHandler for AssignStaffRole {
         if let Some(before) = before {
             ceiling::still_administered(call, target.school_id, before).await?;
         }
-        Ok(StaffRole::of(target, role, campus_id, granted))
+        Ok(StaffRole::of(target, role, &rules, campus_id, granted))
     }
 }
 
@@ -249,12 +282,12 @@ impl ToolHandler for RevokeStaffRole {
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let (target, role, campus_id) = role_of(call, self.target_staff_id, &self.role, self.campus_id).await?;
-        ceiling::may_take(call, &target, &role, campus_id).await?;
+        let rules = ceiling::may_take(call, &target, &role, campus_id).await?;
         let before = ceiling::administered(call, target.school_id).await?;
         let revoked = staff::revoke(call.tx(), &target, &role, campus_id).await?;
         let revoked = revoked.ok_or_else(|| ToolError::Conflict(not_held(campus_id).to_owned()))?;
         ceiling::still_administered(call, target.school_id, before).await?;
-        Ok(StaffRole::of(target, role, campus_id, revoked))
+        Ok(StaffRole::of(target, role, &rules, campus_id, revoked))
     }
 }
 

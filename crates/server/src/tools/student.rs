@@ -22,6 +22,7 @@ use contract::{
     tool::{Read, Write},
     tools::student::{EnrolStudent, GetStudent, SearchStudents, StudentField, TransferStudent, UpdateStudent},
 };
+use serde::Serialize;
 use uuid::Uuid;
 
 const RESOURCE_TYPE: &str = "STUDENT";
@@ -143,10 +144,22 @@ impl ToolHandler for UpdateStudent {
     }
 }
 
+/// A student as they are after a transfer, and where they were: whoever approves of it is to see both.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transferred {
+    #[serde(flatten)]
+    details: StudentDetails,
+    from_stream_id: Uuid,
+    from_stream_name: String,
+}
+
 impl ToolHandler for TransferStudent {
-    type Output = StudentDetails;
+    type Output = Transferred;
     const POSTURE: Posture<Write, Self::Output> =
-        casl(Action::Update, Resource::Student).audited(Action::Update, RESOURCE_TYPE, subject);
+        casl(Action::Update, Resource::Student).audited(Action::Update, RESOURCE_TYPE, |moved: &Transferred| {
+            subject(&moved.details)
+        });
 
     async fn run(self, call: &mut Call<'_>) -> Result<Self::Output, ToolError> {
         let rows = call.rows(Action::Update, Resource::Student, None)?;
@@ -174,7 +187,11 @@ impl ToolHandler for TransferStudent {
         student::transfer(call.tx(), &student, from, &stream, today)
             .await
             .map_err(year_taken)?;
-        details_of(call, &student).await
+        Ok(Transferred {
+            details: details_of(call, &student).await?,
+            from_stream_id: from.stream_id,
+            from_stream_name: from.stream_name.clone(),
+        })
     }
 }
 

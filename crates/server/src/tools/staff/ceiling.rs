@@ -34,21 +34,21 @@ pub(super) async fn may_give(
 }
 
 /// A role is taken away by whoever could give it. One that forbids something gives something when it goes: whatever else the person
-/// holds.
+/// holds. Answers with its rules.
 pub(super) async fn may_take(
     call: &mut Call<'_>,
     member: &StaffMember,
     role: &Role,
     campus: Option<Uuid>,
-) -> Result<(), ToolError> {
+) -> Result<Vec<Rule>, ToolError> {
     let rules = may_give(call, member, role, campus).await?;
     if !forbids(&rules) {
-        return Ok(());
+        return Ok(rules);
     }
     let held = staff::rules_of_member(call.tx(), member).await?;
     let held: Vec<Rule> = held.iter().filter_map(|rule| rule_of(rule, member.campus_id)).collect();
     if holds_all(call, &held)? {
-        Ok(())
+        Ok(rules)
     } else {
         Err(ToolError::Forbidden(
             "without that role the person's others would allow more than you may do yourself",
