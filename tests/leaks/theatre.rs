@@ -172,7 +172,9 @@ impl Theatre {
             Key::Own => (format!("{run}-{at}"), format!("w{}w{}", serial(run), serial(at as u64))),
             // calls of one key that are the same say the same; a mark is about a row in all calls that hold it, or in none
             Key::Shared(n) => {
-                let tool = RPC_AGENT_TOOLS.iter().position(|tool| std::ptr::eq(tool, call.tool));
+                let tool = RPC_AGENT_TOOLS
+                    .iter()
+                    .position(|tool| tool.definition.event == call.tool.definition.event);
                 let tool = serial(tool.expect("it is of the registry") as u64);
                 let about = if call.settled.row.is_some() { "r" } else { "" };
                 (
