@@ -2,6 +2,8 @@
 //!
 //! The turn asks a model five times, makes a department, hands work to a specialist, and asks its person twice.
 
+mod attribution;
+
 use crate::http::{Event, Server, Visitor};
 use e2e::{Stage, fixtures::HILLTOP, process::Process};
 use reqwest::StatusCode;
@@ -21,10 +23,15 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// What a turn of this play keeps: answers by conversation and step, results by call.
 const KEPT: &str = "#1 #2 #3 =again =list =make =t =t/mine =t/which =where t#1 t#2";
 
-/// The script: which step of which turn was asked for how often, and where the model falls silent once.
+/// What the turn asks its person, by call: what is answered, and to whose question.
+const QUESTIONS: [(&str, &str, &str); 2] = [("t/which", "S2 East", "Angie"), ("where", "There", "Rover")];
+
+/// The script: which step of which turn was asked for how often, what it was told of its questions, and where the model falls silent once.
 #[derive(Default)]
 struct Play {
     asked: Mutex<BTreeMap<(String, String), usize>>,
+    /// What was answered, by turn and question.
+    answered: Mutex<BTreeMap<(String, String), String>>,
     silent_at: Mutex<Option<&'static str>>,
 }
 
@@ -47,6 +54,16 @@ impl Play {
             .unwrap()
             .entry((name.clone(), step.clone()))
             .or_default() += 1;
+        for result in of("tool") {
+            let call = format!(
+                "{}{}",
+                if is_rover { "" } else { "t/" },
+                result["tool_call_id"].as_str().unwrap()
+            );
+            if QUESTIONS.iter().any(|(question, ..)| *question == call) {
+                self.answered.lock().unwrap().insert((name.clone(), call), text(result));
+            }
+        }
         if self.silent_at.lock().unwrap().take_if(|at| *at == step).is_some() {
             return Reply::hanging();
         }
@@ -168,8 +185,9 @@ impl Scene {
 
     async fn answer_both(&self, turn: &str) {
         self.until_waiting(turn).await;
-        self.answer(turn, "t/which", "S2 East").await;
-        self.answer(turn, "where", "There").await;
+        for (call, answer, _) in QUESTIONS {
+            self.answer(turn, call, answer).await;
+        }
     }
 
     async fn count(&self, query: &str) -> i64 {
@@ -208,7 +226,27 @@ impl Scene {
         .await
         .expect("they can be counted");
         assert_eq!(made, (1, 1), "{name}: made and written down once");
+        self.assert_answers(turn, name).await;
         events
+    }
+
+    /// fault 29: each question has its own answer, as it is kept and as its agent was told
+    async fn assert_answers(&self, turn: &str, name: &str) {
+        for (call, answer, _) in QUESTIONS {
+            let kept = sqlx::query_scalar(
+                "SELECT entry ->> 'content' FROM turn_messages WHERE turn_id::text = $1 AND name = $2",
+            );
+            let kept: String = kept
+                .bind(turn)
+                .bind(format!("={call}"))
+                .fetch_one(&mut self.stage.owner().await)
+                .await
+                .expect("its answer is kept");
+            let envelope: Value = serde_json::from_str(&kept).expect("a result is an envelope");
+            assert_eq!(envelope["data"]["answer"], answer, "{name} {call}");
+            let told = self.play.answered.lock().unwrap();
+            assert_eq!(told[&(name.to_owned(), call.to_owned())], kept, "{name} {call}");
+        }
     }
 
     /// Asserts that each step was asked for once, but for the one in which a worker was lost.
@@ -229,7 +267,11 @@ async fn a_turn_waits_for_its_person_and_tells_everything_once() {
     let scene = Scene::new().await;
     let worker = scene.worker().await;
     let turn = scene.begin("Whole").await;
-    scene.answer_both(&turn).await;
+    scene.until_waiting(&turn).await;
+    // the other way round than in the other tests
+    for (call, answer, _) in QUESTIONS.into_iter().rev() {
+        scene.answer(&turn, call, answer).await;
+    }
     let events = scene.assert_whole(&turn, "Whole").await;
     scene.assert_asked_once("Whole", None);
     let about = |event: &Event| {

@@ -201,10 +201,12 @@ async fn go_on_when_every_question_is_answered() {
         let (status, problem) = scene.answer(&turn, "b", "Perhaps").await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
         assert_eq!(scene.answer(&turn, "c", "Yes").await.0, StatusCode::NOT_FOUND);
-        assert_eq!(scene.answer(&turn, order[0], "Yes").await.0, StatusCode::ACCEPTED);
+        let given = |call: &str| if call == "a" { "On Monday" } else { "No" };
+        let [first, second] = order;
+        assert_eq!(scene.answer(&turn, first, given(first)).await.0, StatusCode::ACCEPTED);
         assert_eq!(scene.status(&turn).await, "waiting", "for the other");
-        assert_eq!(scene.answer(&turn, order[0], "Yes").await.0, StatusCode::CONFLICT);
-        assert_eq!(scene.answer(&turn, order[1], "Yes").await.0, StatusCode::ACCEPTED);
+        assert_eq!(scene.answer(&turn, first, given(first)).await.0, StatusCode::CONFLICT);
+        assert_eq!(scene.answer(&turn, second, given(second)).await.0, StatusCode::ACCEPTED);
 
         let next = scene.worker.take_turn().await;
         assert_eq!((next.turn_id, next.dispatch), (turn.turn_id, 2));
@@ -214,7 +216,10 @@ async fn go_on_when_every_question_is_answered() {
         told.sort_by(|a, b| a.0.cmp(&b.0));
         assert_eq!(
             (attempt, told),
-            (2, vec![("a".to_owned(), json!("Yes")), ("b".to_owned(), json!("Yes"))])
+            (
+                2,
+                vec![("a".to_owned(), json!("On Monday")), ("b".to_owned(), json!("No"))]
+            )
         );
         let done = TurnEvent::Ended {
             outcome: TurnOutcome::Answer("Done.".into()),
@@ -223,8 +228,14 @@ async fn go_on_when_every_question_is_answered() {
         let events = scene.head.follow(&turn.turn_id.to_string(), None).await.all().await;
         let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
         assert_eq!(kinds, ["asked", "asked", "waiting", "answered", "answered", "ended"]);
-        let in_order: Vec<_> = events[3..5].iter().map(|event| &event.data["toolCallId"]).collect();
-        assert_eq!(in_order, order);
+        let answered = events[3..5]
+            .iter()
+            .map(|event| (&event.data["toolCallId"], &event.data["answer"]));
+        let expected = order.map(|call| (json!(call), json!(given(call))));
+        assert!(
+            answered.eq(expected.iter().map(|(call, answer)| (call, answer))),
+            "{events:?}"
+        );
     }
     scene.finish().await;
 }

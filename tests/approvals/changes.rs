@@ -17,16 +17,17 @@ use server::{
 #[tokio::test]
 async fn a_role_that_was_revoked_denies_it() {
     let stage = Stage::new().await;
-    let may = [
-        ("DELETE", "DEPARTMENT", "allow", None),
-        ("READ", "DEPARTMENT", "allow", None),
-    ];
-    stage.give_rules(&HILLTOP, "newcomer", 77, &may).await;
+    stage
+        .give_rules(&HILLTOP, "newcomer", 77, &[("READ", "DEPARTMENT", "allow", None)])
+        .await;
+    stage
+        .give_rules(&HILLTOP, "newcomer", 78, &[("DELETE", "DEPARTMENT", "allow", None)])
+        .await;
     let newcomer = stage.person(&HILLTOP.email("newcomer")).await;
     let waits = pending(first(&stage, &newcomer, args(), "1").await);
-    let staff = HILLTOP.staff("newcomer");
+    // what may be read stays: it is the right to delete that is missing then
     stage
-        .arrange(&format!("DELETE FROM user_roles WHERE staff_id = '{staff}'"))
+        .arrange("DELETE FROM user_roles u USING roles r WHERE r.id = u.role_id AND r.name = 'newcomer, rank 78'")
         .await;
     let settled = decide(&stage, "newcomer", waits.approval_id, Ruling::approve())
         .await
@@ -34,7 +35,7 @@ async fn a_role_that_was_revoked_denies_it() {
     assert_eq!(settled.became, Became::Failed);
     assert_eq!(
         error(first(&stage, &newcomer, args(), "1").await),
-        "Department not found."
+        "Permission denied: only a head of this department, or whoever may DELETE DEPARTMENT, may delete it."
     );
     assert_eq!(stage.audit_rows().await, 0);
     stage.finish().await;
