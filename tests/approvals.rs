@@ -1,10 +1,13 @@
 //! Calls that a person must approve: what is shown, what is done, once, and what is not.
 
 mod changes;
+mod chat;
 mod crashes;
 mod deciders;
 mod doors;
+mod everywhere;
 mod meanwhile;
+mod outcomes;
 mod together;
 
 use contract::{AgentToolResult, envelope::PendingApproval};
