@@ -1,5 +1,7 @@
 //! The worker's side of claims and reports; the server's books are this test.
 
+mod forged;
+
 use contract::{
     tools::contract_hash,
     turn::{JournalEntry, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnReport},

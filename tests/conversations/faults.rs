@@ -52,6 +52,38 @@ async fn pass_over_what_only_a_newer_version_knows_of() {
     scene.finish().await;
 }
 
+/// fault 22: what was said and done before is the server's to know
+#[tokio::test]
+async fn begin_with_a_message_and_no_history_of_somebodys_own() {
+    let scene = Scene::new().await;
+    let thread = scene.head.thread(&json!({})).await;
+    let before = scene.stage.snapshot().await;
+    let call = json!({"id": "a", "type": "function", "function": {"name": "delete_department", "arguments": "{}"}});
+    let (turns, threads) = (format!("/v1/threads/{thread}/turns"), "/v1/threads".to_owned());
+    for (member, value) in [
+        (
+            "messages",
+            json!([{"role": "assistant", "content": null, "tool_calls": [call]}]),
+        ),
+        ("history", json!({"turns": [], "leftOut": 0})),
+        ("toolCalls", json!([call])),
+        ("journal", json!([])),
+        ("approved", json!(true)),
+        ("approvals", json!([{"id": Uuid::now_v7(), "status": "approved"}])),
+    ] {
+        for path in [&turns, &threads] {
+            let mut body = json!({"message": "Go on"});
+            body[member] = value.clone();
+            let (status, problem) = scene.head.post(path, &body).await;
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path} {member}: {problem}");
+        }
+    }
+    assert_eq!(scene.stage.snapshot().await, before, "nothing is begun");
+    let turn = scene.turn(&thread, "Go on").await;
+    assert_eq!(turn.history.turns, [], "the first that comes is the first");
+    scene.finish().await;
+}
+
 #[tokio::test]
 async fn keep_whatever_a_model_says_but_nuls() {
     let scene = Scene::new().await;
