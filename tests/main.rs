@@ -26,6 +26,7 @@ mod ceilings;
 mod compile_fail;
 mod contract_hash;
 mod conversations;
+mod costs;
 mod coverage;
 mod deadlines;
 mod departments;

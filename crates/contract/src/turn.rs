@@ -102,7 +102,7 @@ pub enum JournalEntry {
         step: u32,
         /// The assistant's message, as the conversation goes on with it: the calls have the ids under which they are made.
         message: Value,
-        /// What it cost, read and written, in tokens, where the endpoint says.
+        /// What it cost, read and written, in tokens; about, where the endpoint does not say.
         tokens: u64,
     },
     /// What came of a call.
@@ -249,7 +249,7 @@ pub enum TurnEvent {
         /// What it is asked to do.
         task: String,
     },
-    /// What one answer of the model cost, in tokens.
+    /// What one answer of the model cost, in tokens, as its endpoint says or as is estimated from the bytes.
     Usage {
         /// Whose.
         agent: String,

@@ -164,7 +164,7 @@ impl Model {
             let time = clock::left_until(deadline_ms) + DEADLINE_MARGIN;
             let asked = timeout(time, self.ask(&request, on_text)).await;
             let Failure { error, has_begun } = match asked.unwrap_or_else(|_| Err(ModelError::TimedOut.into())) {
-                Ok(completion) => return Ok(completion),
+                Ok(completion) => return Ok(completion.with_cost(&request)),
                 Err(failure) => failure,
             };
             let wait = error.wait(attempt);

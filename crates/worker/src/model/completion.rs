@@ -2,6 +2,10 @@
 
 use serde_json::Value;
 
+/// The bytes that count as a token where an endpoint does not say how many tokens there were: about as many as a token of
+/// English text or of JSON has. Other scripts have more tokens to a character, and more bytes as well.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// What a model answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {
@@ -11,8 +15,34 @@ pub struct Completion {
     pub calls: Vec<ToolCall>,
     /// Why it ended there.
     pub finish: Finish,
-    /// What it cost, where the endpoint says so.
+    /// What it cost; of an answer of [`super::Model`] always, by an estimate where the endpoint does not say.
     pub usage: Option<Usage>,
+}
+
+impl Completion {
+    /// The same with what it cost. What the endpoint did not say of that, or says was nothing, is estimated from the bytes of
+    /// the request and of the answer: a school's budget holds whatever its endpoint counts.
+    pub(super) fn with_cost(mut self, request: &Value) -> Self {
+        let mut usage = self.usage.unwrap_or_default();
+        if usage.input_tokens == 0 {
+            usage.input_tokens = estimated(request.to_string().len());
+        }
+        if usage.output_tokens == 0 {
+            usage.output_tokens = estimated(self.bytes());
+        }
+        self.usage = Some(usage);
+        self
+    }
+
+    fn bytes(&self) -> usize {
+        let of_calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.text.as_ref().map_or(0, String::len) + of_calls.sum::<usize>()
+    }
+}
+
+/// About as many tokens as a text of this length has; a begun one counts.
+fn estimated(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 
 /// A call that a model wants made, as it wrote it.
@@ -138,6 +168,41 @@ mod tests {
         assert_eq!(Ending::of(&json!("STOP")), Some(Ending::Complete));
         assert_eq!(Ending::of(&json!("a new word")), Some(Ending::Complete));
         assert_eq!(Ending::of(&json!("MAX_TOKENS")), Some(Ending::Length));
+    }
+
+    #[test]
+    fn what_an_endpoint_does_not_count_is_estimated() {
+        let request = json!("x".repeat(398));
+        let call = ToolCall {
+            id: "not counted".into(),
+            name: "abcd".into(),
+            arguments: "{}".into(),
+        };
+        let cost = |usage: Option<(u64, u64)>, text: Option<&str>, calls: &[ToolCall]| {
+            let completion = Completion {
+                text: text.map(str::to_owned),
+                calls: calls.to_vec(),
+                usage: usage.map(|(input_tokens, output_tokens)| Usage {
+                    input_tokens,
+                    output_tokens,
+                }),
+                ..Completion::default()
+            };
+            let usage = completion.with_cost(&request).usage.unwrap();
+            (usage.input_tokens, usage.output_tokens)
+        };
+        let calls = [call.clone(), call];
+        assert_eq!(cost(None, None, &[]), (100, 0));
+        assert_eq!(cost(None, Some("12345"), &[]), (100, 2));
+        assert_eq!(cost(None, Some("12345"), &calls), (100, 5));
+        assert_eq!(
+            cost(Some((0, 0)), Some("12345"), &[]),
+            (100, 2),
+            "nothing was never read"
+        );
+        assert_eq!(cost(Some((0, 7)), Some("12345"), &[]), (100, 7));
+        assert_eq!(cost(Some((9, 0)), Some("12345"), &[]), (9, 2));
+        assert_eq!(cost(Some((9, 7)), Some("12345"), &calls), (9, 7), "what it says holds");
     }
 
     #[test]

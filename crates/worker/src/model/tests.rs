@@ -145,6 +145,28 @@ async fn a_text_comes_in_parts_with_its_usage() {
     );
 }
 
+/// What a model answers costs tokens, whether or not its endpoint counts them.
+#[tokio::test]
+async fn an_endpoint_that_counts_nothing_costs_as_well() {
+    let choice = json!({"message": {"content": LONG}, "finish_reason": "stop"});
+    let mut estimates = Vec::new();
+    for usage in [
+        json!(null),
+        json!({}),
+        json!({"prompt_tokens": 0, "completion_tokens": 0}),
+    ] {
+        let body = json!({"choices": [choice], "usage": usage});
+        let (result, ..) = streamed(vec![Reply::raw(body.to_string())]).await;
+        estimates.push(result.unwrap().usage.unwrap());
+    }
+    assert!(estimates[0].input_tokens > 0 && estimates.iter().all(|usage| *usage == estimates[0]));
+    assert_eq!(estimates[0].output_tokens, 12, "of {} bytes", LONG.len());
+    let body = json!({"choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
+    let (result, ..) = streamed(vec![Reply::raw(body.to_string())]).await;
+    let usage = result.unwrap().usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (5, 2));
+}
+
 #[tokio::test]
 async fn an_endpoint_that_does_not_stream_is_read_as_well() {
     let body = r#"{"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}"#;

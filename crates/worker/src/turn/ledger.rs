@@ -12,8 +12,7 @@ use serde_json::Value;
 /// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it
 /// again.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
-/// The most tokens of one turn, read and written, where the endpoint counts them. A long task of a school takes a
-/// quarter.
+/// The most tokens of one turn, read and written. A long task of a school takes a quarter.
 pub(super) const MAX_TOKENS: u64 = 200_000;
 /// How often the model is asked in one turn, by all agents together.
 pub(super) const MAX_ASKED: usize = 32;
