@@ -124,7 +124,33 @@ pub(crate) enum Kind {
     Fault,
 }
 
+/// How much of a hash is told, in characters: enough for an operator to find which is which.
+const SHOWN_OF_HASH: usize = 12;
+/// How long an event may be that is repeated to its caller.
+const MAX_EVENT_CHARS: usize = 64;
+
 impl ToolError {
+    /// What is said to a caller that knows another version of a tool.
+    pub(crate) fn other_contract(event: &'static str, here: &str, there: &str) -> Self {
+        Self::OtherContract {
+            event,
+            here: beginning(here),
+            there: beginning(there),
+        }
+    }
+
+    /// What is said of an event that no tool here has: a caller that names a contract of it comes from another version.
+    pub(crate) fn unknown_event(event: &str, contract: Option<&str>) -> Self {
+        let is_part = |b: u8| b.is_ascii_lowercase() || b"._".contains(&b);
+        match contract {
+            Some(there) if event.len() <= MAX_EVENT_CHARS && event.bytes().all(is_part) => Self::UnknownContract {
+                event: event.to_owned(),
+                there: beginning(there),
+            },
+            Some(_) | None => Self::Malformed("there is no such tool".to_owned()),
+        }
+    }
+
     /// What kind of end this is.
     pub(crate) const fn kind(&self) -> Kind {
         match self {
@@ -162,6 +188,11 @@ pub(crate) fn to_tool_error(error: &ToolError, label: &str) -> String {
             MASKED_ERROR.to_owned()
         }
     }
+}
+
+/// As much of a contract's hash as tells it from another.
+fn beginning(hash: &str) -> String {
+    hash.chars().take(SHOWN_OF_HASH).collect()
 }
 
 #[cfg(test)]

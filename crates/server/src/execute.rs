@@ -29,7 +29,7 @@ use crate::{
     scope_context::describe_scope_context,
     standing::Standing,
     tenant::{Frame, in_tenant_scope, tenant_of},
-    tools::{Arguments, Call, Done, Handler, Handlers, unknown_event},
+    tools::{Arguments, Call, Done, Handler, Handlers},
 };
 use chrono::{DateTime, Utc};
 use contract::{AgentCallScope, AgentIdentity, AgentToolResult, envelope::MAX_REPLY_DATA_BYTES};
@@ -162,7 +162,7 @@ impl Pipeline {
 
     /// Steps 2 to 5.
     fn admit(&self, incoming: Incoming) -> Result<Admission<'_>, ToolError> {
-        let unknown = || unknown_event(&incoming.event, incoming.contract.as_deref());
+        let unknown = || ToolError::unknown_event(&incoming.event, incoming.contract.as_deref());
         let handler = self.handlers.get(&incoming.event).ok_or_else(unknown)?;
         let (identity, scope, args) = identified(incoming.request)?;
         let caller = self.grants.admit(identity, scope, incoming.grant.as_deref())?;

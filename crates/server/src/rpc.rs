@@ -22,7 +22,6 @@ use crate::{
     db::tool_call,
     error::{ToolError, to_tool_error},
     execute::{Incoming, Pipeline},
-    tools::unknown_event,
 };
 use contract::AgentToolResult;
 use futures_util::StreamExt;
@@ -216,7 +215,7 @@ impl Server {
 
     async fn run(&self, delivery: &Delivery, request: Request) -> Result<AgentToolResult, Rejected> {
         let Some(handler) = self.pipeline.handlers().get(&request.event) else {
-            let error = unknown_event(&request.event, request.contract.as_deref());
+            let error = ToolError::unknown_event(&request.event, request.contract.as_deref());
             return Err(Rejected::new("unknown event", error));
         };
         let patience = handler.tool.definition.deadline();

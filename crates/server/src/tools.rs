@@ -263,10 +263,6 @@ impl Arguments {
 
 /// How many problems with arguments are told at once: enough to mend a call, few enough to be read.
 const MAX_PROBLEMS: usize = 5;
-/// How much of a hash is told, in characters: enough for an operator to find which is which.
-const SHOWN_OF_HASH: usize = 12;
-/// How long an event may be that is repeated to its caller.
-const MAX_EVENT_CHARS: usize = 64;
 /// The longest description of one problem, in characters.
 const MAX_PROBLEM_CHARS: usize = 300;
 
@@ -308,11 +304,10 @@ impl Handler {
     /// [`ToolError::OtherContract`].
     pub(crate) fn means(&self, contract: Option<&str>) -> Result<(), ToolError> {
         match contract {
-            Some(known) if known != self.contract_hash => Err(ToolError::OtherContract {
-                event: self.tool.definition.event.as_str(),
-                here: beginning(&self.contract_hash),
-                there: beginning(known),
-            }),
+            Some(there) if there != self.contract_hash => {
+                let event = self.tool.definition.event.as_str();
+                Err(ToolError::other_contract(event, &self.contract_hash, there))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -321,24 +316,6 @@ impl Handler {
     pub(crate) fn run<'a>(&self, arguments: &'a Arguments, call: &'a mut Call<'_>) -> Running<'a> {
         (self.run)(&arguments.value, call)
     }
-}
-
-/// What is said of an event that no tool here has: a caller that names a contract of it comes from another version.
-pub(crate) fn unknown_event(event: &str, contract: Option<&str>) -> ToolError {
-    let is_event =
-        event.len() <= MAX_EVENT_CHARS && event.bytes().all(|b| b.is_ascii_lowercase() || b"._".contains(&b));
-    match contract {
-        Some(known) if is_event => ToolError::UnknownContract {
-            event: event.to_owned(),
-            there: beginning(known),
-        },
-        Some(_) | None => ToolError::Malformed("there is no such tool".to_owned()),
-    }
-}
-
-/// As much of a contract's hash as tells it from another.
-fn beginning(hash: &str) -> String {
-    hash.chars().take(SHOWN_OF_HASH).collect()
 }
 
 fn problem(path: &str, reason: &str) -> String {
