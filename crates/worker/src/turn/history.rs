@@ -87,6 +87,15 @@ impl CallIds {
         }
     }
 
+    /// Those of whoever has the conversation of this name.
+    pub(super) fn of(conversation: &str) -> Self {
+        if conversation.is_empty() {
+            Self::of_supervisor()
+        } else {
+            Self::within(conversation)
+        }
+    }
+
     /// An id as it is known outside of the agent's own conversation: unique in the whole turn.
     pub(super) fn in_turn(&self, id: &str) -> String {
         format!("{}{id}", self.prefix)

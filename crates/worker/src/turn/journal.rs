@@ -2,7 +2,7 @@
 //!
 //! A run that goes on asks no model for an answer that is here, and runs no call whose result is here.
 
-use super::TurnError;
+use super::{TurnError, history::CallIds};
 use crate::model::ToolCall;
 use contract::turn::JournalEntry;
 use serde_json::{Value, json};
@@ -94,6 +94,15 @@ impl Journal {
     pub(super) fn tokens(&self) -> u64 {
         let tokens = self.answers.values().map(|(_, tokens)| *tokens);
         tokens.fold(0, u64::saturating_add)
+    }
+
+    /// Every call that a model asked for, with its id in the turn, in no order.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (String, ToolCall)> {
+        self.answers.iter().flat_map(|((within, _), (message, _))| {
+            let ids = CallIds::of(within);
+            let calls = Answer::read(message).calls.into_iter();
+            calls.map(move |call| (ids.in_turn(&call.id), call))
+        })
     }
 
     /// The answers in one conversation, in order.

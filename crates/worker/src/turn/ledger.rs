@@ -44,9 +44,13 @@ struct Made {
 
 impl Ledger {
     /// For a turn of which this was kept. What a model was asked before is counted here once, and not again where the
-    /// run comes past it.
+    /// run comes past it. The calls that it asked for may have been run by whoever had the turn before, also where this
+    /// run ends before it comes to them.
     pub(super) fn after(journal: &Journal) -> Self {
+        let calls = journal.calls();
+        let changes = calls.filter(|(_, call)| can_change(&call.name)).map(|(id, _)| id);
         Self {
+            changes: changes.collect(),
             tokens: journal.tokens(),
             asked: journal.asked(),
             ..Self::default()
@@ -59,7 +63,7 @@ impl Ledger {
         for answer in journal.answers_within(task_id) {
             for call in &answer.calls {
                 let id = ids.in_turn(&call.id);
-                let changes = tool_for_name(&call.name).is_some_and(|tool| tool.definition.event.is_mutating());
+                let changes = can_change(&call.name);
                 self.admit(if changes { "" } else { ids.prefix() }, &call.name, &call.arguments);
                 if changes {
                     self.change(&id);
@@ -148,6 +152,10 @@ impl Ledger {
     pub(super) fn take_records(&mut self) -> Vec<ToolCallRecord> {
         std::mem::take(&mut self.records)
     }
+}
+
+fn can_change(tool: &str) -> bool {
+    tool_for_name(tool).is_some_and(|tool| tool.definition.event.is_mutating())
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A turn that waits for the person.
 
 use super::*;
-use contract::envelope::PendingApproval;
+use contract::{envelope::PendingApproval, turn::JournalEntry};
+use futures_util::future::BoxFuture;
 
 #[tokio::test]
 async fn goes_on_waiting_until_all_is_answered_in_whatever_order() {
@@ -37,18 +38,61 @@ async fn in_a_specialist_lets_it_go_on_where_it_asked() {
     assert_eq!(world.open(), ["where"]);
 }
 
+/// Books that take nothing.
+struct Away;
+
+impl Reporter for Away {
+    fn event(&self, _event: TurnEvent) {}
+
+    fn keep(&self, _entry: JournalEntry) {}
+
+    fn all_taken(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A run of a turn of which this was kept, that comes past nothing of it: its books are away.
+async fn ended_at_once(kept: Vec<JournalEntry>, time: Duration, stop: Option<Stop>) -> TurnAnswer {
+    let stage = stage(Script::queue([])).await;
+    let mut message = message("Go", time);
+    message.dispatch = 2;
+    let (_stop, stopped) = tokio::sync::watch::channel(stop);
+    let (journal, stop) = (Journal::of(kept), Cancellation::when(stopped));
+    let ended = stage.runner.run(&message, journal, Arc::new(Away), stop).await;
+    assert!(stage.server.requests().is_empty());
+    ended.expect("it ends")
+}
+
+/// The department was made before it waited, whether or not what came of that was kept.
 #[tokio::test]
 async fn ends_when_it_is_stopped_meanwhile() {
     let world = World::new(Storing::AtOnce, Vec::new());
     assert_eq!(world.run().await, Some(None));
-    let stage = stage(Script::queue([])).await;
-    let mut message = message("Go", Duration::from_secs(20));
-    message.dispatch = 2;
-    let (_stop, stopped) = tokio::sync::watch::channel(Some(Stop::Cancelled));
-    let (journal, stop) = (Journal::of(world.stored()), Cancellation::when(stopped));
-    let ended = stage.runner.run(&message, journal, Arc::new(Unreported), stop).await;
-    assert!(matches!(ended.unwrap().outcome, TurnOutcome::Cancelled(_)));
-    assert!(stage.server.requests().is_empty());
+    let kept = world.stored();
+    let is_result = |entry: &JournalEntry| entry.name().starts_with('=');
+    let without_results = kept.iter().filter(|entry| !is_result(entry)).cloned().collect();
+    let stop = Some(Stop::Cancelled);
+    for (kept, changed) in [(kept, true), (without_results, true), (Vec::new(), false)] {
+        let ended = ended_at_once(kept, Duration::from_secs(20), stop).await;
+        let TurnOutcome::Cancelled(text) = ended.outcome else {
+            unreachable!("{ended:?}")
+        };
+        assert_eq!(text.contains("may have been done"), changed, "{text}");
+        assert_eq!(text.contains("before anything was changed"), !changed, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn says_what_may_have_been_done_when_there_is_no_time_left() {
+    let world = World::new(Storing::AtOnce, Vec::new());
+    assert_eq!(world.run().await, Some(None));
+    let ended = ended_at_once(world.stored(), Duration::ZERO, None).await;
+    assert!(
+        error(&ended).contains("not enough time") && error(&ended).contains("may have been done"),
+        "{ended:?}"
+    );
+    let ended = ended_at_once(world.stored(), Duration::ZERO, Some(Stop::OverBudget)).await;
+    assert!(error(&ended).contains("may have been done"), "{ended:?}");
 }
 
 fn names_of(request: &Value) -> Vec<&str> {
