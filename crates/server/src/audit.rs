@@ -53,7 +53,7 @@ pub(crate) struct Act<'a> {
 ///
 /// # Errors
 ///
-/// When the database refuses it; the write is then undone with it.
+/// [`ToolError::TurnOver`], and when the database refuses it; the write is then undone with it.
 pub(crate) async fn audit_tool_write(
     tx: &mut Tx,
     act: Act<'_>,
@@ -88,7 +88,10 @@ pub(crate) async fn audit_tool_write(
         approval_id: approval,
         arguments: &redacted(arguments),
     };
-    Ok(audit_log::seal(tx, entry, key, &serde_json::to_value(reply)?).await?)
+    if !audit_log::seal(tx, entry, key, &serde_json::to_value(reply)?).await? {
+        return Err(ToolError::TurnOver);
+    }
+    Ok(())
 }
 
 /// A decision about a call that waited, as the trail tells it.

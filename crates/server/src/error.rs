@@ -91,6 +91,9 @@ pub enum ToolError {
         "This action may or may not have been carried out. Do not retry; tell the user what you were trying to do, and that it may have been done."
     )]
     InDoubt,
+    /// The turn of a write was stopped or has ended; its person has read what was done.
+    #[error("This was not carried out: the turn that it belongs to was stopped or has ended. Do not retry.")]
+    TurnOver,
     /// The message was begun too often without an end.
     #[error(
         "This call was tried several times and never ended. Do not retry; tell the user what you were trying to do."
@@ -166,6 +169,7 @@ impl ToolError {
             | Self::Expired
             | Self::TimedOut
             | Self::InDoubt
+            | Self::TurnOver
             | Self::TooManyTries => Kind::Rejection,
             Self::Database(_) | Self::Unserialisable(_) | Self::TooLarge | Self::Rules(_) | Self::Panicked(_) => {
                 Kind::Fault

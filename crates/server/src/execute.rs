@@ -12,7 +12,7 @@
 //!  9  answered        a write's idempotency key: done before → the same reply
 //! 10  Word            a person's approval, where the tool needs one: without it, 11 is undone and asked about
 //! 11  run             the handler
-//! 12  seal            one audit row and the reply, in the same transaction; commit
+//! 12  seal            one audit row and the reply, where its turn is open; commit
 //! 13  describe        what the result covers
 //! 14  to_tool_error   what the model may read of a failure
 //! ```

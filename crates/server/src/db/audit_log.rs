@@ -26,14 +26,18 @@ pub(crate) struct NewEntry<'a> {
 }
 
 /// Ends a write: stores the reply under its key and writes its audit row, in one statement, so that neither can be without the
-/// other.
-pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: &Value) -> DbResult<()> {
+/// other. False, and it is not to take effect, where its turn was stopped or has ended. As the turn's row is shared until the frame
+/// ends, whoever stops or ends the turn comes before this or after the commit. A turn that is not kept has no row.
+pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: &Value) -> DbResult<bool> {
     let written = match tx.tenant() {
         Tenant::School(school) => {
             sqlx::query!(
-                "WITH finished AS (
+                "WITH turn AS (
+                     SELECT cancelled OR ended_at IS NOT NULL AS is_over FROM turns
+                      WHERE school_id = $14 AND id = $12::text::uuid FOR SHARE),
+                 finished AS (
                      INSERT INTO tool_calls (school_id, key, event, actor_sub, arguments_digest, reply, finished_at)
-                     VALUES ($14, $15, $10, $4, $18, $16, now()) RETURNING key)
+                     SELECT $14, $15, $10, $4, $18, $16, now() WHERE NOT EXISTS (SELECT FROM turn WHERE is_over) RETURNING key)
                  INSERT INTO audit_log (school_id, id, campus_id, actor_sub, actor_email, actor_type, action, resource_type,
                                         resource_id, event, door, turn_id, tool_call_id, arguments, approval_id)
                  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $17, $19 FROM finished",
@@ -91,7 +95,8 @@ pub(crate) async fn seal(tx: &mut Tx, entry: NewEntry<'_>, key: Key<'_>, reply: 
             .await?
         }
     };
-    one_row(written.rows_affected())
+    let rows = written.rows_affected();
+    Ok(rows > 0 && one_row(rows).map(|()| true)?)
 }
 
 /// Writes a row that stands alone: of what is no tool's write and has a record of its own, in the same transaction.
