@@ -61,6 +61,7 @@ mod scores;
 mod shutdown;
 mod soak;
 mod staff;
+mod stopping;
 mod streams;
 mod student_search;
 mod students;

@@ -3,6 +3,7 @@
 //! Whoever comes in is looked up and judged again at each request; a thread is its owner's alone, and a report is taken only with
 //! the grant of its turn. The turn itself runs elsewhere: what begins here is a message for a worker.
 
+mod ending;
 mod history;
 pub(crate) mod hub;
 mod order;
@@ -67,7 +68,7 @@ pub enum ConversationError {
     #[error("This was answered already, or its turn has ended.")]
     Settled,
     /// The school has used up its tokens of today.
-    #[error("{}", running::OVER_BUDGET_TEXT)]
+    #[error("{}", ending::OVER_BUDGET_TEXT)]
     OverBudget,
     /// What was sent cannot be taken.
     #[error("{0}")]

@@ -1,22 +1,14 @@
 //! The ends of turns that no run reports: those that were not sent, are stopped by their person, or overdue.
 
-use super::{ConversationError, Conversations, Followed, LIMIT, Person, running::end};
+use super::{ConversationError, Conversations, Followed, LIMIT, Person, ending::Why, running::end};
 use crate::db::{DbError, Tenant, conversation as rows, turn};
-use contract::turn::{INTERRUPTED_TEXT, TurnOutcome};
+use contract::turn::TurnOutcome;
 use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
 
 /// How long after its deadline a turn that nobody reports of is given up.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
-/// What a person reads who stopped a turn that nobody had begun with, as far as was known.
-pub(super) const STOPPED_TEXT: &str = "Stopped before anything was done, as far as is known. If it had just begun, some of what you asked for may \
-                            have been done.";
-/// What a person reads whose turn waited for an answer that nobody gave.
-const NOBODY_ANSWERED_TEXT: &str = "This waited for an answer, and nobody gave one in time. What was not yet done stays undone; say it \
-                                    again if you still want it.";
-/// What a person reads whose turn could not be handed to a worker.
-const NOT_SENT_TEXT: &str = "Your message could not be passed on at the moment. Nothing was done. Please try again.";
 
 /// Why a claim or a report was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -45,12 +37,11 @@ impl Conversations {
     ///
     /// When the database fails; the turn is then given up once its time is over.
     pub async fn give_up(&self, turn: &Followed) -> Result<(), ConversationError> {
-        let outcome = TurnOutcome::Error(NOT_SENT_TEXT.to_owned());
-        self.end_by_ourselves(turn.school, turn.turn, outcome).await
+        self.end_by_ourselves(turn.school, turn.turn, Why::NotSent).await
     }
 
-    /// Notes that a turn is to be stopped, so that it is also where no worker has it yet. One that nobody works on, because nobody has begun
-    /// with it or because it waits for somebody, ends at once.
+    /// Notes that a turn is to be stopped, so that it is also where no worker has it yet; no write of it takes effect from then on. One that
+    /// nobody works on, because nobody has begun with it or because it waits for somebody, ends at once.
     ///
     /// # Errors
     ///
@@ -66,8 +57,7 @@ impl Conversations {
         let is_idle = rows::cancel(&mut tx, id).await?;
         tx.commit().await?;
         if is_idle {
-            let outcome = TurnOutcome::Cancelled(STOPPED_TEXT.to_owned());
-            self.end_by_ourselves(followed.school, id, outcome).await?;
+            self.end_by_ourselves(followed.school, id, Why::Stopped).await?;
         }
         Ok(Cancelled::Noted)
     }
@@ -81,13 +71,12 @@ impl Conversations {
         let mut given_up = Vec::new();
         for overdue in rows::overdue(&self.database, GIVE_UP_AFTER).await? {
             let (school, turn) = (overdue.school_id, overdue.id);
-            let text = if overdue.is_waiting {
-                NOBODY_ANSWERED_TEXT
+            let why = if overdue.is_waiting {
+                Why::NobodyAnswered
             } else {
-                INTERRUPTED_TEXT
+                Why::Interrupted
             };
-            let outcome = TurnOutcome::Error(text.to_owned());
-            match self.end_by_ourselves(school, turn, outcome).await {
+            match self.end_by_ourselves(school, turn, why).await {
                 Ok(()) => given_up.push(turn),
                 // the others are to end all the same
                 Err(error) => tracing::error!(%error, %turn, "an overdue turn could not be ended"),
@@ -96,15 +85,10 @@ impl Conversations {
         Ok(given_up)
     }
 
-    pub(super) async fn end_by_ourselves(
-        &self,
-        school: Uuid,
-        id: Uuid,
-        outcome: TurnOutcome,
-    ) -> Result<(), ConversationError> {
+    pub(super) async fn end_by_ourselves(&self, school: Uuid, id: Uuid, why: Why) -> Result<(), ConversationError> {
         let mut tx = self.hold_school(school, id).await?;
         if let Some(held) = turn::hold(&mut tx, id).await? {
-            end(&mut tx, &held, outcome).await?;
+            end(&mut tx, &held, why).await?;
         }
         Ok(tx.commit().await?)
     }

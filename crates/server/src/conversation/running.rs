@@ -5,6 +5,7 @@
 
 use super::{
     ConversationError, Conversations, Due, LIMIT, Place, WAIT_LIMIT,
+    ending::{self, Why},
     reports::{ReportError, ended, storable},
     waiting::{Until, go_on, tell_settled},
 };
@@ -20,6 +21,7 @@ use contract::turn::{
     JournalEntry, MAX_REPORTED_EVENTS, ReportTaken, TurnClaim, TurnClaimed, TurnEvent, TurnOutcome, TurnReport,
 };
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// The most runs that a turn has. Each delivery is one, and there are a few a dispatch; a turn with more goes in circles.
@@ -28,12 +30,6 @@ const MAX_ATTEMPTS: i32 = 100;
 const MAX_KEPT: usize = 256;
 /// The longest question; the worker holds itself to that as well.
 const MAX_QUESTION_CHARS: usize = 2000;
-/// What a person reads whose school has used up its tokens.
-pub(super) const OVER_BUDGET_TEXT: &str = "The assistants have used up what your school may use of them today. Your message was not worked \
-                                           on any further. Please try again tomorrow.";
-/// What a person reads whose turn ended its workers again and again.
-const TOO_OFTEN_TEXT: &str = "Working on your message was interrupted too often, and was given up. Some of what you asked for may \
-                              have been done; please check before you ask for it again.";
 
 /// What came of a message of a worker, and the turn that is to be sent anew because of it.
 #[derive(Debug)]
@@ -71,8 +67,8 @@ impl Conversations {
             return Ok(Taken::with(TurnClaimed::Refused {}));
         }
         let stop = self.reason_to_stop(&mut tx, &held).await?;
-        if let Some(outcome) = stop {
-            end(&mut tx, &held, outcome).await?;
+        if let Some(why) = stop {
+            end(&mut tx, &held, why).await?;
             tx.commit().await?;
             return Ok(Taken::with(TurnClaimed::Refused {}));
         }
@@ -101,13 +97,13 @@ impl Conversations {
     }
 
     /// Why a turn that may be run is not to be.
-    async fn reason_to_stop(&self, tx: &mut Tx, held: &Held) -> Result<Option<TurnOutcome>, ReportError> {
+    async fn reason_to_stop(&self, tx: &mut Tx, held: &Held) -> Result<Option<Why>, ReportError> {
         Ok(if held.cancelled {
-            Some(TurnOutcome::Cancelled(super::reports::STOPPED_TEXT.to_owned()))
+            Some(Why::Stopped)
         } else if held.attempt >= MAX_ATTEMPTS {
-            Some(TurnOutcome::Error(TOO_OFTEN_TEXT.to_owned()))
+            Some(Why::TooOften)
         } else if self.is_over_budget(tx, held.school_id).await? {
-            Some(TurnOutcome::Error(OVER_BUDGET_TEXT.to_owned()))
+            Some(Why::OverBudget)
         } else {
             None
         })
@@ -139,8 +135,8 @@ impl Conversations {
                 ReportTaken::Superseded
             }));
         }
-        store(&mut tx, &held, first, report).await?;
-        let due = self.follow(&mut tx, &held, &report.events).await?;
+        let events = store(&mut tx, &held, first, report).await?;
+        let due = self.follow(&mut tx, &held, &events).await?;
         let is_over_budget = self.is_over_budget(&mut tx, school).await?;
         tx.commit().await?;
         let reply = if held.cancelled {
@@ -238,22 +234,46 @@ fn place_of(report: &TurnReport) -> Result<Place, ReportError> {
     Ok(Place { attempt, place })
 }
 
-/// Stores events and journal; what is there already stays as it is, and costs nothing twice.
-async fn store(tx: &mut Tx, held: &Held, first: Place, report: &TurnReport) -> Result<(), ReportError> {
+/// Stores journal and events; what is there already stays as it is, and costs nothing twice. Answers the events as they are stored.
+async fn store<'r>(
+    tx: &mut Tx,
+    held: &Held,
+    first: Place,
+    report: &'r TurnReport,
+) -> Result<Cow<'r, [TurnEvent]>, ReportError> {
     let unstorable = |_| ReportError::Malformed("it cannot be stored");
-    let events: Result<Vec<Value>, _> = report.events.iter().map(serde_json::to_value).collect();
-    let events: Vec<Value> = events.map_err(unstorable)?.into_iter().map(storable).collect();
-    let tokens = rows::store_events(tx, held.id, first, &events).await?;
-    if tokens > 0 {
-        turn::spend(tx, held, tokens).await?;
-    }
     if !report.journal.is_empty() {
         let names: Vec<String> = report.journal.iter().map(JournalEntry::name).collect();
         let entries: Result<Vec<Value>, _> = report.journal.iter().map(serde_json::to_value).collect();
         let entries: Vec<Value> = entries.map_err(unstorable)?.into_iter().map(storable).collect();
         turn::keep(tx, held, &names, &entries).await?;
     }
-    Ok(())
+    let told = as_known(tx, held, &report.events).await?;
+    let events: Result<Vec<Value>, _> = told.iter().map(serde_json::to_value).collect();
+    let events: Vec<Value> = events.map_err(unstorable)?.into_iter().map(storable).collect();
+    let tokens = rows::store_events(tx, held.id, first, &events).await?;
+    if tokens > 0 {
+        turn::spend(tx, held, tokens).await?;
+    }
+    Ok(told)
+}
+
+/// What a run tells, but for what was done before it was stopped: it left calls under way, and the books know what became of them.
+async fn as_known<'r>(tx: &mut Tx, held: &Held, events: &'r [TurnEvent]) -> Result<Cow<'r, [TurnEvent]>, DbError> {
+    let is_stopped = |event: &TurnEvent| {
+        let TurnEvent::Ended { outcome } = event else {
+            return false;
+        };
+        matches!(outcome, TurnOutcome::Cancelled(_))
+    };
+    let mut events = Cow::Borrowed(events);
+    if let Some(at) = events.iter().position(is_stopped)
+        && let Some(event) = events.to_mut().get_mut(at)
+    {
+        let outcome = ending::outcome(tx, held, Why::Stopped).await?;
+        *event = TurnEvent::Ended { outcome };
+    }
+    Ok(events)
 }
 
 /// A run has come to where it waits. Whatever it waited for may be there by now.
@@ -280,7 +300,11 @@ fn as_report_error(error: ConversationError) -> ReportError {
 }
 
 /// Ends a turn by the server's own word, in an attempt after all that runs reported.
-pub(super) async fn end(tx: &mut Tx, held: &Held, outcome: TurnOutcome) -> Result<(), DbError> {
+pub(super) async fn end(tx: &mut Tx, held: &Held, why: Why) -> Result<(), DbError> {
+    if held.ended {
+        return Ok(());
+    }
+    let outcome = ending::outcome(tx, held, why).await?;
     let (status, text) = ended(&outcome);
     if rows::end_turn(tx, held.id, status, text).await? {
         let at = rows::next_attempt(tx, held.id).await?;

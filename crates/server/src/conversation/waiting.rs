@@ -1,7 +1,7 @@
 //! Turns that wait for somebody, and how they go on: a question that is answered, an approval that is settled, and the next dispatch
 //! once nothing is open any more.
 
-use super::{ConversationError, Conversations, Due, Person, TURN_LIMIT, history, wanted};
+use super::{ConversationError, Conversations, Due, Person, TURN_LIMIT, ending::Why, history, wanted};
 use crate::{
     clock,
     db::{
@@ -15,7 +15,7 @@ use chrono::DateTime;
 use contract::{
     AgentToolResult,
     tools::contract_hash,
-    turn::{Decision, JournalEntry, TurnEvent, TurnMessage, TurnOutcome},
+    turn::{Decision, JournalEntry, TurnEvent, TurnMessage},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -27,8 +27,6 @@ const MAX_ANSWER_CHARS: usize = 4000;
 const SEND_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// What is too little time for a turn that begins or goes on.
 const TOO_SHORT: Duration = Duration::from_secs(30);
-/// What a person reads whose turn cannot go on, because they may not come in any more.
-const NOT_IN_ANY_MORE_TEXT: &str = "Working on your message could not go on: this account may not come in any more.";
 
 /// What a person answers to a question of an agent.
 #[derive(Debug)]
@@ -152,8 +150,7 @@ impl Conversations {
         };
         let minted = match dispatch::mint(&self.database, &self.grants, wanted).await {
             Err(error) if is_final(&error) => {
-                let outcome = TurnOutcome::Error(NOT_IN_ANY_MORE_TEXT.to_owned());
-                self.end_by_ourselves(due.school, due.turn, outcome).await?;
+                self.end_by_ourselves(due.school, due.turn, Why::NotInAnyMore).await?;
                 return Ok(None);
             }
             minted => minted?,

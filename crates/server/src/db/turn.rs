@@ -176,6 +176,23 @@ pub(crate) async fn journal(tx: &mut Tx, turn: Uuid) -> DbResult<Vec<Json<Journa
     .await?)
 }
 
+/// The events of the writes that are done of a turn, in their order: of the calls that its journal holds, those whose keys are used. None
+/// is run of which the journal does not know.
+pub(crate) async fn done(tx: &mut Tx, turn: &Held) -> DbResult<Vec<String>> {
+    Ok(sqlx::query_scalar!(
+        "SELECT event FROM tool_calls
+          WHERE school_id = $1 AND reply IS NOT NULL AND key = ANY (ARRAY(
+                SELECT $2::uuid || ':' || concat_ws('/', nullif(m.entry ->> 'within', ''), called.id #>> '{}')
+                  FROM turn_messages m CROSS JOIN jsonb_path_query(m.entry, '$.message.tool_calls[*].id') AS called (id)
+                 WHERE m.school_id = $1 AND m.turn_id = $2))
+          ORDER BY created_at, key",
+        turn.school_id,
+        turn.id
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}
+
 /// Notes that a call waits; once a call.
 pub(crate) async fn wait_for(tx: &mut Tx, turn: &Held, tool_call_id: &str, asked: Asked<'_>) -> DbResult<()> {
     let (question, choices, approval) = match asked {
