@@ -71,6 +71,10 @@ impl Visitor {
         }
     }
 
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {
         let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
         read(request.send().await.expect("the server answers")).await

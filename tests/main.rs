@@ -30,6 +30,7 @@ mod costs;
 mod coverage;
 mod deadlines;
 mod departments;
+mod doors;
 mod evaluations;
 mod every_tool;
 mod every_write;

@@ -119,13 +119,14 @@ impl Decisions {
     ///
     /// # Errors
     ///
-    /// Where the person has no standing anywhere.
+    /// Where the person has no standing anywhere, or may come in nowhere.
     pub async fn waiting(&self, person: &Person, door: Door) -> Result<Vec<ApprovalView>, DecisionError> {
-        let mut found = Vec::new();
+        let (mut found, mut refused, mut is_in) = (Vec::new(), None, false);
         for wanted in self.everywhere(person, door).await? {
-            let Some(mut entered) = self.come_in(wanted).await? else {
+            let Some(mut entered) = self.come_in(wanted, &mut refused).await? else {
                 continue;
             };
+            is_in = true;
             let waiting = rows::waiting(&mut entered.tx, entered.standing.actor.sub, MAX_SHOWN).await?;
             entered.tx.rollback().await?;
             for row in waiting {
@@ -134,7 +135,10 @@ impl Decisions {
                 }
             }
         }
-        Ok(found)
+        match refused {
+            Some(refused) if !is_in => Err(refused.into()),
+            _ => Ok(found),
+        }
     }
 
     /// One approval, whatever has become of it.
@@ -372,13 +376,20 @@ impl Decisions {
     }
 
     /// A frame for somebody, with all their rights as they are now. Whoever may not come in to one school may still work in another.
-    async fn come_in(&self, wanted: Wanted) -> Result<Option<Entered>, DecisionError> {
+    async fn come_in(
+        &self,
+        wanted: Wanted,
+        refused: &mut Option<DispatchError>,
+    ) -> Result<Option<Entered>, DecisionError> {
         let key = format!("decision:{}", Uuid::new_v4());
         let (database, grants) = (self.pipeline.database(), self.pipeline.grants());
         let access = Access::Write { key: &key };
         match dispatch::enter_about(database, grants, wanted, access, Topics::ALL).await {
             Ok(entered) => Ok(Some(entered)),
-            Err(DispatchError::Refused(refusal)) if refusal.kind() == Kind::Denial => Ok(None),
+            Err(DispatchError::Refused(refusal)) if refusal.kind() == Kind::Denial => {
+                *refused = Some(DispatchError::Refused(refusal));
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -386,7 +397,7 @@ impl Decisions {
     /// An approval with which somebody has something to do, in a frame of theirs.
     async fn find(&self, person: &Person, door: Door, id: Uuid) -> Result<(Entered, Row, Part), DecisionError> {
         for wanted in self.everywhere(person, door).await? {
-            let Some(mut entered) = self.come_in(wanted).await? else {
+            let Some(mut entered) = self.come_in(wanted, &mut None).await? else {
                 continue;
             };
             if let Some(row) = rows::find(&mut entered.tx, id).await?

@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod connections;
 mod conversations;
 mod events;
+mod input;
 mod problem;
 
 use self::{auth::Authenticator, problem::Problem};
@@ -22,8 +23,6 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 use tower_http::timeout::TimeoutLayer;
 
-/// The largest body of a request. A message has at most 20,000 characters.
-const MAX_BODY_BYTES: usize = 256 * 1024;
 /// How long the answer about readiness may take.
 const READY_LIMIT: Duration = Duration::from_secs(3);
 /// How long a request may take to be read and to be answered; events come after the answer has begun.
@@ -66,7 +65,7 @@ fn router(door: Arc<Door>) -> Router {
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "This cannot be done here.")
         })
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(input::MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
             ANSWER_LIMIT,

@@ -1,27 +1,22 @@
 //! Calls that wait for a person: what waits, and what somebody says about it.
 
-use super::{Door, Problem, auth::SignedIn};
+use super::{
+    Door, Problem,
+    auth::SignedIn,
+    input::{Body, Id, Nothing, Params},
+};
 use crate::{
     conversation::{Person, hub::Hub},
     decision::{ApprovalView, DecisionError, Decisions, Ruling, Settled},
     grant,
     rpc::reports::Books,
 };
-use axum::{
-    Json,
-    extract::{
-        Path, State,
-        rejection::{JsonRejection, PathRejection},
-    },
-    http::StatusCode,
-};
+use axum::{Json, extract::State, http::StatusCode};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
-
-type Id = Result<Path<Uuid>, PathRejection>;
 
 /// What somebody says about a call that waits.
 #[derive(Debug, Deserialize)]
@@ -69,6 +64,7 @@ fn invalid(what: &str) -> DecisionError {
 pub(super) async fn waiting(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Result<Json<Vec<ApprovalView>>, Problem> {
     Ok(Json(door.decisions.waiting(&person, grant::Door::Rest).await?))
 }
@@ -76,9 +72,9 @@ pub(super) async fn waiting(
 pub(super) async fn one(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Id,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Result<Json<ApprovalView>, Problem> {
-    let Path(id) = id?;
     Ok(Json(door.decisions.one(&person, grant::Door::Rest, id).await?))
 }
 
@@ -86,10 +82,10 @@ pub(super) async fn one(
 pub(super) async fn decide(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Id,
-    decision: Result<Json<NewDecision>, JsonRejection>,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
+    Body(decision): Body<NewDecision>,
 ) -> Result<Json<Settled>, Problem> {
-    let (Path(id), Json(decision)) = (id?, decision?);
     carry_on(door, person, id, decision.ruling()?).await.map(Json)
 }
 

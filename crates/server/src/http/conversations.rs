@@ -1,16 +1,18 @@
 //! Threads, turns, and who the agents are.
 
-use super::{Door, Problem, auth::SignedIn, events};
+use super::{
+    Door, Problem,
+    auth::SignedIn,
+    events,
+    input::{Body, Id, Nothing, Params},
+};
 use crate::{
     conversation::{Answer, Cancelled, Followed, Message, Person, Place, Thread, ThreadView, Turn},
     rpc::turns::Sent,
 };
 use axum::{
     Json,
-    extract::{
-        Path, Query, State,
-        rejection::{JsonRejection, PathRejection, QueryRejection},
-    },
+    extract::State,
     http::{HeaderMap, StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
 };
@@ -63,16 +65,14 @@ pub(super) struct Begun {
     events: String,
 }
 
-type Id = Result<Path<Uuid>, PathRejection>;
-
 /// Opens a thread, and begins a turn in it where there is a message already.
 pub(super) async fn open_thread(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
+    Params(Nothing {}): Params<Nothing>,
     headers: HeaderMap,
-    wanted: Result<Json<NewThread>, JsonRejection>,
+    Body(wanted): Body<NewThread>,
 ) -> Result<Response, Problem> {
-    let Json(wanted) = wanted?;
     let message = wanted.message.map(Message::new).transpose()?;
     let opened = door
         .books
@@ -90,29 +90,28 @@ pub(super) async fn open_thread(
 pub(super) async fn threads(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    query: Result<Query<InSchool>, QueryRejection>,
+    Params(InSchool { school }): Params<InSchool>,
 ) -> Result<Json<Vec<Thread>>, Problem> {
-    let Query(InSchool { school }) = query?;
     Ok(Json(door.books.conversations.threads(&person, school).await?))
 }
 
 pub(super) async fn thread(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Id,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Result<Json<ThreadView>, Problem> {
-    let Path(id) = id?;
     Ok(Json(door.books.conversations.thread(&person, id).await?))
 }
 
 pub(super) async fn begin_turn(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
+    Id(thread): Id,
+    Params(Nothing {}): Params<Nothing>,
     headers: HeaderMap,
-    thread: Id,
-    turn: Result<Json<NewTurn>, JsonRejection>,
+    Body(turn): Body<NewTurn>,
 ) -> Result<Response, Problem> {
-    let (Path(thread), Json(turn)) = (thread?, turn?);
     begin(&door, &person, thread, Message::new(turn.message)?, &headers).await
 }
 
@@ -172,9 +171,9 @@ async fn store_and_send(door: Arc<Door>, person: Person, thread: Uuid, message: 
 pub(super) async fn turn(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Id,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Result<Json<Turn>, Problem> {
-    let Path(id) = id?;
     Ok(Json(door.books.conversations.turn(&person, id).await?.0))
 }
 
@@ -191,10 +190,10 @@ pub(super) struct NewAnswer {
 pub(super) async fn answer(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Id,
-    answer: Result<Json<NewAnswer>, JsonRejection>,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
+    Body(NewAnswer { tool_call_id, answer }): Body<NewAnswer>,
 ) -> Result<StatusCode, Problem> {
-    let (Path(id), Json(NewAnswer { tool_call_id, answer })) = (id?, answer?);
     let answer = Answer::new(&answer)?;
     let due = door
         .books
@@ -212,9 +211,9 @@ pub(super) async fn answer(
 pub(super) async fn cancel(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Id,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Result<StatusCode, Problem> {
-    let Path(id) = id?;
     if door.books.conversations.cancel(&person, id).await? == Cancelled::TooLate {
         return Err(Problem::new(StatusCode::CONFLICT, "This turn has ended."));
     }
@@ -226,9 +225,8 @@ pub(super) async fn cancel(
 pub(super) async fn agent_map(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    query: Result<Query<MapQuery>, QueryRejection>,
+    Params(MapQuery { q, school, campus }): Params<MapQuery>,
 ) -> Result<Json<Vec<AgentMapEntry>>, Problem> {
-    let Query(MapQuery { q, school, campus }) = query?;
     Ok(Json(
         door.books.conversations.agent_map(&person, school, campus, &q).await?,
     ))

@@ -1,10 +1,14 @@
 //! The events of a turn, as they happen, by server-sent events: from the first one for whoever comes late, from the one after
 //! `Last-Event-ID` for whoever comes back.
 
-use super::{Door, Problem, auth::SignedIn};
+use super::{
+    Door, Problem,
+    auth::SignedIn,
+    input::{Id, Nothing, Params},
+};
 use crate::conversation::{Conversations, Followed, Gaps, Place, Told};
 use axum::{
-    extract::{Path, State, rejection::PathRejection},
+    extract::State,
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{ACCEPT, CACHE_CONTROL},
@@ -36,10 +40,10 @@ const LAST_EVENT_ID: &str = "last-event-id";
 pub(super) async fn follow(
     State(door): State<Arc<Door>>,
     SignedIn(person): SignedIn,
-    id: Result<Path<Uuid>, PathRejection>,
+    Id(id): Id,
+    Params(Nothing {}): Params<Nothing>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Path(id) = id?;
     let unknown = || Problem::new(StatusCode::BAD_REQUEST, "Last-Event-ID is none of an event of a turn.");
     let after = headers.get(LAST_EVENT_ID).map(|value| place(value).ok_or_else(unknown));
     let after = after.transpose()?.unwrap_or_default();

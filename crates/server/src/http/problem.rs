@@ -9,7 +9,6 @@ use crate::{
 };
 use axum::{
     Json,
-    extract::rejection::{JsonRejection, PathRejection, QueryRejection},
     http::{
         HeaderValue, StatusCode,
         header::{CONTENT_TYPE, WWW_AUTHENTICATE},
@@ -21,8 +20,8 @@ use serde_json::json;
 /// Why a request was not answered.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    status: StatusCode,
-    detail: String,
+    pub(super) status: StatusCode,
+    pub(super) detail: String,
 }
 
 impl Problem {
@@ -104,23 +103,5 @@ fn of_fault(error: &impl std::fmt::Display) -> Problem {
 impl From<RpcError> for Problem {
     fn from(error: RpcError) -> Self {
         of_fault(&error)
-    }
-}
-
-impl From<JsonRejection> for Problem {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
-    }
-}
-
-impl From<PathRejection> for Problem {
-    fn from(_: PathRejection) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "There is nothing here.")
-    }
-}
-
-impl From<QueryRejection> for Problem {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
     }
 }

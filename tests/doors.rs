@@ -1,0 +1,151 @@
+//! What is sent to the HTTP door by whoever is new to it: what does not fit is told, and nothing comes of it.
+
+use crate::http::{self, Server, Visitor};
+use e2e::{Stage, fixtures::HILLTOP};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const AUTH: &[(&str, &str)] = &[("AUTH_SECRET", "signs the tokens of these tests only!")];
+
+async fn opened() -> (Stage, Server, Visitor) {
+    let stage = Stage::with(AUTH).await;
+    let server = Server::on(&stage).await;
+    let head = server.person(&stage, &HILLTOP.email("head")).await;
+    (stage, server, head)
+}
+
+/// The routes that read a body, for things that are not there: what is wrong with the body is told first.
+fn with_bodies() -> [String; 4] {
+    let id = Uuid::now_v7();
+    [
+        "/v1/threads".to_owned(),
+        format!("/v1/threads/{id}/turns"),
+        format!("/v1/turns/{id}/answers"),
+        format!("/v1/approvals/{id}/decision"),
+    ]
+}
+
+#[tokio::test]
+async fn take_objects_only() {
+    let (stage, server, head) = opened().await;
+    for path in with_bodies() {
+        for body in [
+            json!([]),
+            json!(["List the departments"]),
+            json!(["reject"]),
+            json!(["a", "b"]),
+            json!("x"),
+            json!(null),
+        ] {
+            let (status, problem) = head.post(&path, &body).await;
+            assert_eq!(
+                (status, &problem["detail"]),
+                (
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    &json!("The body must be a JSON object.")
+                ),
+                "{path} {body}"
+            );
+        }
+        let (status, problem) = head.post(&path, &json!({"bogus": 1})).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path} {problem}");
+        assert!(
+            detail.starts_with("The body does not fit: ") && detail.contains("unknown field `bogus`"),
+            "{detail}"
+        );
+        assert!(
+            !detail.contains("struct") && !detail.contains("deserialize"),
+            "{detail}"
+        );
+    }
+    assert_eq!(stage.count("SELECT count(*) FROM threads").await, 0);
+    head.thread(&json!({})).await;
+    server.process.kill().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn take_json_that_says_that_it_is() {
+    let (stage, server, head) = opened().await;
+    let send = async |kind: Option<&str>, body: &str| {
+        let mut request = http::client()
+            .post(format!("{}/v1/threads", server.url))
+            .bearer_auth(head.token())
+            .body(body.to_owned());
+        if let Some(kind) = kind {
+            request = request.header("content-type", kind);
+        }
+        http::read(request.send().await.unwrap()).await
+    };
+    let json = Some("application/json; charset=utf-8");
+    assert_eq!(send(json, "{}").await.0, StatusCode::CREATED);
+    for (kind, body, expected) in [
+        (None, "{}", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (Some("text/plain"), "{}", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (json, "message=x", StatusCode::BAD_REQUEST),
+        (json, "", StatusCode::BAD_REQUEST),
+        (json, &"x".repeat(300_000), StatusCode::PAYLOAD_TOO_LARGE),
+    ] {
+        let (status, problem) = send(kind, body).await;
+        assert_eq!(
+            (status, &problem["status"]),
+            (expected, &json!(expected.as_u16())),
+            "{problem}"
+        );
+    }
+    assert_eq!(stage.count("SELECT count(*) FROM threads").await, 1);
+    server.process.kill().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn know_their_parameters_and_no_others() {
+    let (stage, server, head) = opened().await;
+    let thread = head.thread(&json!({})).await;
+    let unfit = |(status, problem): (StatusCode, Value), path: &str| {
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path} {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.starts_with("The query does not fit: ") && detail.contains("`limit`"),
+            "{path} {detail}"
+        );
+    };
+    let id = Uuid::now_v7();
+    for path in [
+        "/v1/threads".to_owned(),
+        format!("/v1/threads/{thread}"),
+        format!("/v1/turns/{id}"),
+        format!("/v1/turns/{id}/events"),
+        "/v1/approvals".to_owned(),
+        format!("/v1/approvals/{id}"),
+        "/v1/agent-map".to_owned(),
+    ] {
+        unfit(head.get(&format!("{path}?limit=1")).await, &path);
+    }
+    for path in with_bodies().into_iter().chain([format!("/v1/turns/{id}/cancel")]) {
+        unfit(head.post(&format!("{path}?limit=1"), &json!({})).await, &path);
+    }
+    for path in [
+        "/v1/threads?school=hilltop",
+        "/v1/agent-map?q=staff&school=hilltop",
+        "/v1/approvals",
+    ] {
+        assert_eq!(head.get(path).await.0, StatusCode::OK, "{path}");
+    }
+    server.process.kill().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn let_nobody_in_who_has_left() {
+    let (stage, server, head) = opened().await;
+    let left = server.person(&stage, &HILLTOP.email("left")).await;
+    for path in ["/v1/threads", "/v1/approvals", "/v1/agent-map"] {
+        assert_eq!(left.get(path).await.0, StatusCode::FORBIDDEN, "{path}");
+        assert_eq!(head.get(path).await.0, StatusCode::OK, "{path}");
+    }
+    server.process.kill().await;
+    stage.finish().await;
+}
