@@ -13,10 +13,15 @@ use scripted_model::{Reply, Script};
 use serde_json::{Value, json};
 use std::{process::Output, time::Duration};
 use tokio::{process::Command, time::sleep};
+use uuid::Uuid;
 
 async fn ask(stage: &Stage, sentence: &str, who: &str) -> (bool, String) {
+    run(stage, &["ask", sentence, "--as", &HILLTOP.email(who)]).await
+}
+
+async fn run(stage: &Stage, arguments: &[&str]) -> (bool, String) {
     let output: Output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
-        .args(["ask", sentence, "--as", &HILLTOP.email(who)])
+        .args(arguments)
         .env_clear()
         .envs(stage.variables())
         .output()
@@ -54,6 +59,43 @@ async fn of_a_sentence_makes_a_department_and_its_audit_row() {
             .expect("there is one row");
     assert_eq!(row, (HILLTOP.email("head"), "chat".into(), true, true));
 
+    worker.stop().await;
+    server.stop().await;
+    stage.finish().await;
+}
+
+/// What waits for a yes has not failed, and the terminal says how to decide about it.
+#[tokio::test]
+async fn that_waits_for_a_yes_says_how_to_say_it() {
+    let stage = Stage::new().await;
+    let (server, worker) = (stage.serve().await, Working::on(&stage).await);
+    let sentence = format!("Delete the department {}", HILLTOP.department);
+    let (admin, campus) = (HILLTOP.email("admin"), HILLTOP.campus(HILLTOP.first_campus).to_string());
+    let (waits, answer) = run(&stage, &["ask", &sentence, "--as", &admin, "--campus", &campus]).await;
+    let approval: Uuid = sqlx::query_scalar("SELECT id FROM approvals WHERE status = 'pending'")
+        .fetch_one(&mut stage.owner().await)
+        .await
+        .expect("a call waits");
+    let how = format!("server approvals approve {approval} --as {admin}");
+    assert!(
+        waits && answer.contains("[waits] delete_department") && answer.contains(&how),
+        "{answer}"
+    );
+    assert!(!answer.contains("/v1/") && !answer.contains("[failed]"), "{answer}");
+
+    let department = json!({"departmentId": HILLTOP.department_id()}).to_string();
+    let called = run(
+        &stage,
+        &["call", "delete_department", "--as", &admin, "--args", &department],
+    )
+    .await;
+    assert!(
+        called.0 && called.1.contains("server approvals approve "),
+        "{}",
+        called.1
+    );
+    let (done, decided) = run(&stage, &["approvals", "approve", &approval.to_string(), "--as", &admin]).await;
+    assert!(done && decided.contains("executed"), "{decided}");
     worker.stop().await;
     server.stop().await;
     stage.finish().await;

@@ -387,6 +387,9 @@ pub struct ToolCallRecord {
     pub name: String,
     /// Whether it was done.
     pub succeeded: bool,
+    /// The approval that it waits for: it is neither done nor failed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<Uuid>,
 }
 
 /// To every worker: stop a turn, whoever of them has it.

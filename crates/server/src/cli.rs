@@ -1,4 +1,4 @@
-//! The operator's commands. The exit status is 0 only when what was asked for was done and, for a call, the reply is data.
+//! The operator's commands. The exit status is 0 only when what was asked for was done, or waits for somebody's yes.
 
 mod approvals;
 mod audit;

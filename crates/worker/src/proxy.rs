@@ -179,17 +179,13 @@ pub fn build_role_tools(role: ToolRole, caller: &Arc<dyn AgentToolCaller>, mode:
         .collect()
 }
 
-/// What a model reads of a call that waits for a decision while its turn does not: that it is not done yet, and where it
-/// is decided. Any other result stays as it is.
+/// What a model reads of a call that waits for a decision while its turn does not: that it is not done yet. How to decide
+/// says whoever shows the answer. Any other result stays as it is.
 pub(crate) fn waits_elsewhere(result: AgentToolResult) -> AgentToolResult {
     let AgentToolResult::Pending { pending, scope_context } = result else {
         return result;
     };
-    let how = format!(
-        "Nothing is done yet: this waits for somebody's approval at /v1/approvals/{}/decision. Tell the person so, and do \
-         not call it again.",
-        pending.approval_id
-    );
+    let how = "Nothing is done yet: this waits for somebody's approval. Tell the person so, and do not call it again.";
     AgentToolResult::Data {
         data: json!({"pending": pending, "how": how}),
         scope_context,

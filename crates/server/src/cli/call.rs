@@ -11,11 +11,12 @@ use crate::{
 use anyhow::{Context, bail};
 use contract::{
     AgentToolRequest, AgentToolResult,
+    tool::Approval,
     tools::{contract_hash, tool_for_event, tool_for_name},
     turn::{ThreadHistory, ToolCallRecord, TurnMessage, TurnOutcome, idempotency_key},
 };
 use serde_json::Value;
-use std::{process::ExitCode, time::Duration};
+use std::{io::Write, process::ExitCode, time::Duration};
 use uuid::Uuid;
 
 /// How long a turn may take.
@@ -39,6 +40,7 @@ pub(super) async fn call(config: Config, asked: Asked) -> anyhow::Result<ExitCod
         .or_else(|| tool_for_event(&asked.tool))
         .with_context(|| format!("there is no tool {}; `server tools` lists them", asked.tool))?;
     let database = super::connect(&config.roles)?;
+    let email = asked.person.email.clone();
     let wanted = asked.person.wants(Door::Operator, CALL_GRANT);
     let mut minted = dispatch::mint(&database, &config.grants, wanted).await?;
     database.close().await;
@@ -70,6 +72,11 @@ pub(super) async fn call(config: Config, asked: Asked) -> anyhow::Result<ExitCod
     client.close().await;
     let result = called?;
     super::print(&serde_json::to_string_pretty(&result)?)?;
+    if let AgentToolResult::Pending { pending, .. } = &result {
+        // beside the reply, which is JSON
+        let how = how_to_decide(tool.definition.name, pending.approval_id, &email);
+        writeln!(std::io::stderr(), "{how}")?;
+    }
     Ok(match result {
         AgentToolResult::Data { .. } | AgentToolResult::Pending { .. } => ExitCode::SUCCESS,
         AgentToolResult::Error { .. } => ExitCode::FAILURE,
@@ -81,6 +88,7 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
         bail!("there is nothing to ask");
     }
     let database = super::connect(&config.roles)?;
+    let email = person.email.clone();
     let minted = dispatch::mint(&database, &config.grants, person.wants(Door::Chat, TURN_LIMIT)).await?;
     database.close().await;
     let turn = TurnMessage {
@@ -98,11 +106,11 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
     client.close().await;
     let answer = answered?;
     for call in &answer.tool_calls {
-        super::print(&format!(
-            "[{}] {}",
-            if call.succeeded { "done" } else { "failed" },
-            call.name
-        ))?;
+        super::print(&match (call.succeeded, call.waits_for) {
+            (true, _) => format!("[done] {}", call.name),
+            (false, None) => format!("[failed] {}", call.name),
+            (false, Some(id)) => format!("[waits] {}", how_to_decide(&call.name, id, &email)),
+        })?;
     }
     match answer.outcome {
         TurnOutcome::Answer(text) => {
@@ -117,11 +125,26 @@ pub(super) async fn ask(config: Config, message: String, person: Person) -> anyh
     }
 }
 
-/// Whether each tool that was called was done in the end: a model may mend a call that was refused for its arguments, and then it is.
+/// What a call waits for that must be approved, and how to do so at a terminal.
+fn how_to_decide(tool: &str, approval: Uuid, email: &str) -> String {
+    let needs = tool_for_name(tool).map(|tool| tool.definition.approval);
+    let (whom, email) = match needs {
+        Some(Approval::RequiredOf { action, resource }) => {
+            (format!("somebody else who may {action} {resource}"), "E-MAIL")
+        }
+        Some(Approval::Required | Approval::NotNeeded) | None => ("you".to_owned(), email),
+    };
+    super::harmless(&format!(
+        "{tool}: nothing is done before {whom} approved it: server approvals approve {approval} --as {email}"
+    ))
+}
+
+/// Whether each tool that was called was done in the end, or waits for a yes: a model may mend a call that was refused for its arguments, and then it is.
 fn came_through(calls: &[ToolCallRecord]) -> bool {
     calls.iter().enumerate().all(|(at, call)| {
         let later = calls.iter().skip(at);
         call.succeeded
+            || call.waits_for.is_some()
             || later
                 .filter(|other| other.name == call.name)
                 .any(|other| other.succeeded)
@@ -138,7 +161,13 @@ mod tests {
             tool_call_id: String::new(),
             name: name.to_owned(),
             succeeded,
+            waits_for: None,
         };
+        let waits = ToolCallRecord {
+            waits_for: Some(Uuid::nil()),
+            ..call("a", false)
+        };
+        assert!(came_through(std::slice::from_ref(&waits)) && !came_through(&[waits, call("a", false)]));
         assert!(came_through(&[]));
         assert!(came_through(&[call("a", false), call("b", true), call("a", true)]));
         assert!(!came_through(&[call("a", true), call("a", false)]));

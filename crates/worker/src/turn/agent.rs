@@ -339,9 +339,11 @@ impl<'t> Agent<'t> {
                 });
                 return None;
             }
-            AgentToolResult::Data { scope_context, .. } | AgentToolResult::Pending { scope_context, .. } => {
+            AgentToolResult::Pending { pending, scope_context } => {
+                self.turn.ledger().leave(begun.place, pending.approval_id);
                 ToolOutcome::ScopeContext(scope_context.clone())
             }
+            AgentToolResult::Data { scope_context, .. } => ToolOutcome::ScopeContext(scope_context.clone()),
             AgentToolResult::Error { error } => ToolOutcome::Error(error.clone()),
         };
         self.turn.ledger().end(begun.place, succeeded);

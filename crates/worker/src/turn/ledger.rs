@@ -8,6 +8,7 @@ use super::{
 use crate::model::Usage;
 use contract::{tools::tool_for_name, turn::ToolCallRecord};
 use serde_json::Value;
+use uuid::Uuid;
 
 /// The most that calls and results of one turn may hold. Models read a fraction of it, and every step sends all of it
 /// again.
@@ -129,6 +130,7 @@ impl Ledger {
             tool_call_id: tool_call_id.to_owned(),
             name: name.to_owned(),
             succeeded: false,
+            waits_for: None,
         });
         self.records.len() - 1
     }
@@ -141,6 +143,13 @@ impl Ledger {
     pub(super) fn end(&mut self, place: usize, succeeded: bool) {
         if let Some(record) = self.records.get_mut(place) {
             record.succeeded = succeeded;
+        }
+    }
+
+    /// A call waits for an approval, and its turn does not.
+    pub(super) fn leave(&mut self, place: usize, approval: Uuid) {
+        if let Some(record) = self.records.get_mut(place) {
+            record.waits_for = Some(approval);
         }
     }
 
