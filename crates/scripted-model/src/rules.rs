@@ -21,9 +21,11 @@ const CLASSROOMS: &str = "list_my_classrooms";
 const ATTENDANCE: &str = "record_attendance";
 const SEARCH: &str = "search_students";
 const ANNOUNCE: &str = "publish_announcement";
+/// By which the person is asked something.
+const ASK: &str = "ask_user";
 
 /// What it says about itself when it understands nothing.
-const HELP: &str = "I am a demo and understand a few sentences only, such as: Create a department called Drama. Create \
+const HELP: &str = "I am a demo and understand a few sentences only, such as: Create a department called Drama. Create a department. Create \
                     departments Art and Music. Delete the department Drama. List the departments. List the staff. List the \
                     campuses. List the streams. List the subjects. Find the student Amina. Show my classrooms. Who is in my \
                     stream? Mark everybody in my stream present. Show my lesson plans. Show the teaching coverage. Announce \
@@ -96,6 +98,7 @@ impl Talk<'_> {
     fn answer(&self, sentence: &str) -> Step {
         match intent::of(sentence) {
             Intent::CreateDepartments { names, campus } => self.create_departments(&names, campus.as_deref()),
+            Intent::NameDepartment => self.name_department(),
             Intent::DeleteDepartment { name } => self.delete_department(&name),
             Intent::SearchStudents { query } => self.search(&query),
             Intent::Announce { title, body, audience } => self.announce(&title, &body, audience),
@@ -116,6 +119,7 @@ impl Talk<'_> {
             Intent::MarkPresent => (ATTENDANCE, &["Angie"][..]),
             Intent::Show(listing) => (*listing.tools.first()?, listing.specialists),
             Intent::CreateDepartments { .. }
+            | Intent::NameDepartment
             | Intent::DeleteDepartment { .. }
             | Intent::SearchStudents { .. }
             | Intent::Announce { .. }
@@ -175,6 +179,21 @@ impl Talk<'_> {
         }
     }
 
+    /// Asks the person for the name that the sentence does not say.
+    fn name_department(&self) -> Step {
+        if !self.request.offers(ASK) {
+            return Step::Say("Say how it is to be called, such as: Create a department called Drama.".to_owned());
+        }
+        match self.outcome(ASK) {
+            None => Step::call(ASK, json!({"question": "What shall the department be called?"})),
+            Some(Err(error)) => Step::Say(format!("No department was created: {error}")),
+            Some(Ok(data)) => {
+                let name = data.get("answer").and_then(Value::as_str).unwrap_or_default();
+                self.create_departments(&[name.trim().to_owned()], None)
+            }
+        }
+    }
+
     fn delete_department(&self, name: &str) -> Step {
         const DELETE: &str = "delete_department";
         match self.outcome(DELETE) {
@@ -183,7 +202,10 @@ impl Talk<'_> {
                     "The department \"{name}\" is not deleted yet: that waits for approval. See it with: server approvals list"
                 ));
             }
-            Some(Ok(_)) => return Step::Say(format!("Done: the department \"{name}\" has been deleted.")),
+            Some(Ok(data)) => {
+                let deleted = name_of(data).unwrap_or_else(|| name.to_owned());
+                return Step::Say(format!("Done: the department \"{deleted}\" has been deleted."));
+            }
             Some(Err(error)) => return Step::Say(format!("The department \"{name}\" was not deleted: {error}")),
             None => {}
         }
@@ -235,7 +257,11 @@ impl Talk<'_> {
             Some(Ok(data)) if data.get("pending").is_some() => Step::Say(format!(
                 "\"{title}\" is not announced yet: it waits for approval. See it with: server approvals list"
             )),
-            Some(Ok(_)) => Step::Say(format!("Done: \"{title}\" has been announced to the {audience}.")),
+            Some(Ok(data)) => {
+                let said = |key| data.get(key).and_then(Value::as_str);
+                let (title, audience) = (said("title").unwrap_or(title), said("audience").unwrap_or(audience));
+                Step::Say(format!("Done: \"{title}\" has been announced to the {audience}."))
+            }
         }
     }
 

@@ -7,6 +7,8 @@ pub(super) enum Intent {
         names: Vec<String>,
         campus: Option<String>,
     },
+    /// A department whose name is not said.
+    NameDepartment,
     DeleteDepartment {
         name: String,
     },
@@ -161,10 +163,11 @@ pub(super) fn of(sentence: &str) -> Intent {
         } else {
             new_department(sentence).map(|(name, campus)| (vec![name], campus))
         };
-        return new.map_or(Intent::Unknown, |(names, campus)| Intent::CreateDepartments {
-            names,
-            campus,
-        });
+        return match new {
+            Some((names, campus)) => Intent::CreateDepartments { names, campus },
+            None if ends_with_department(&lower) => Intent::NameDepartment,
+            None => Intent::Unknown,
+        };
     }
     if says(&["department"]) && says(&["delete", "remove"]) {
         return existing_department(sentence).map_or(Intent::Unknown, |name| Intent::DeleteDepartment { name });
@@ -216,6 +219,10 @@ fn new_departments(sentence: &str) -> Option<(Vec<String>, Option<String>)> {
     let list = list.replace(" and ", ",");
     let names: Vec<String> = list.split(',').filter_map(tidy).collect();
     (!names.is_empty()).then(|| (names, place.and_then(campus)))
+}
+
+fn ends_with_department(sentence: &str) -> bool {
+    tidy(sentence).is_some_and(|sentence| sentence.ends_with("department"))
 }
 
 /// `… department called NAME [on campus CAMPUS]`; a name with "on" or "at" in it can be put in quotation marks.

@@ -102,6 +102,37 @@ fn a_department_is_deleted_by_the_id_that_was_found() {
 }
 
 #[test]
+fn a_name_that_is_not_said_is_asked_for() {
+    let (sentence, tools) = ("Create a department", ["ask_user", "create_department"]);
+    let question = json!({"question": "What shall the department be called?"});
+    assert_eq!(call(ask(sentence, &tools, &[])), ("ask_user".to_owned(), question));
+    let answered = ("ask_user", json!({"data": {"answer": "Dance"}}));
+    let expected = ("create_department".to_owned(), json!({"name": "Dance"}));
+    assert_eq!(call(ask(sentence, &tools, std::slice::from_ref(&answered))), expected);
+    let created = ("create_department", json!({"data": {"name": "Dance"}}));
+    assert!(text(ask(sentence, &tools, &[answered, created])).contains("\"Dance\" has been created"));
+    assert!(text(ask(sentence, &["create_department"], &[])).contains("Say how it is to be called"));
+}
+
+#[test]
+fn what_the_person_changed_is_told_as_it_was_done() {
+    let published = json!({"data": {"title": "Games day", "audience": "campus"}, "scopeContext": "Main."});
+    let sentence = "Announce to the school Sports day: It begins at nine.";
+    let said = text(ask(
+        sentence,
+        &["publish_announcement"],
+        &[("publish_announcement", published)],
+    ));
+    assert_eq!(
+        said,
+        "[demo model] Done: \"Games day\" has been announced to the campus."
+    );
+    let deleted = [("delete_department", json!({"data": {"id": "e", "name": "Music"}}))];
+    let said = text(ask("Delete the department Drama", &["delete_department"], &deleted));
+    assert_eq!(said, "[demo model] Done: the department \"Music\" has been deleted.");
+}
+
+#[test]
 fn what_is_not_offered_is_not_called() {
     assert!(text(ask("List the departments", &[], &[])).contains("not offered"));
     assert_eq!(

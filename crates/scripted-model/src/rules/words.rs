@@ -60,13 +60,26 @@ pub(super) fn names(data: &Value) -> String {
     format!("{}{rest}", named.join(", "))
 }
 
-/// Why a call came to nothing, in the words of the result.
+/// Why a call came to nothing, in the words of the result, without those that are meant for a model.
 pub(super) fn explain(content: &Value) -> String {
     let text = content
         .get("error")
         .and_then(Value::as_str)
         .or_else(|| content.as_str());
-    text.unwrap_or("there was no readable result.").to_owned()
+    for_a_person(text.unwrap_or("there was no readable result."))
+}
+
+/// What a model is told not to do follows at the end; and of the person it is spoken as of somebody else.
+fn for_a_person(text: &str) -> String {
+    let text = text.rsplit_once(" Do not ask ").map_or(text, |(text, _)| text);
+    let Some(rest) = text.strip_prefix("The person did not approve this.") else {
+        return text.to_owned();
+    };
+    let rest = rest.trim_end_matches("It was not done.").trim();
+    let reason = rest
+        .strip_prefix("Their reason: ")
+        .map(|reason| format!(" The reason: {reason}"));
+    format!("it was not approved.{}", reason.unwrap_or_default())
 }
 
 fn members(data: &Value) -> String {
@@ -100,6 +113,30 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_person_reads_nothing_that_is_meant_for_a_model() {
+        let told = |error: &str| explain(&json!({"error": error}));
+        let end =
+            "It was not done. Do not ask again for the same thing in this turn; tell them what you can do instead.";
+        assert_eq!(
+            told(&format!("The person did not approve this. {end}")),
+            "it was not approved."
+        );
+        assert_eq!(
+            told(&format!(
+                "The person did not approve this. Their reason: Do not ask me. {end}"
+            )),
+            "it was not approved. The reason: Do not ask me."
+        );
+        assert_eq!(
+            told(
+                "Nobody decided about this in time, so it was not done. Do not ask again for the same thing in this turn."
+            ),
+            "Nobody decided about this in time, so it was not done."
+        );
+        assert_eq!(told("Department not found."), "Department not found.");
+    }
 
     #[test]
     fn results_of_every_shape_are_told() {

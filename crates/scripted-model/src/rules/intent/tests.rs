@@ -43,7 +43,9 @@ fn a_new_department_has_a_name_and_perhaps_a_campus() {
             "{sentence}"
         );
     }
-    assert_eq!(of("Create a department"), Intent::Unknown);
+    assert_eq!(of("Create a department"), Intent::NameDepartment);
+    assert_eq!(of("Please create a new department!"), Intent::NameDepartment);
+    assert_eq!(of("Create a department for me"), Intent::Unknown);
 }
 
 #[test]
