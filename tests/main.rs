@@ -23,6 +23,7 @@ mod call_denied;
 mod casl;
 mod catalog;
 mod ceilings;
+mod chat;
 mod compile_fail;
 mod contract_hash;
 mod conversations;

@@ -198,10 +198,7 @@ impl Asked {
             *preview = now;
         }
         *previewed_at = approval.get("previewedAt").cloned().unwrap_or_default();
-        Ok(Some(format!(
-            "{tool} {}: approve or reject? ",
-            shortened(&preview.to_string())
-        )))
+        Ok(Some(format!("{tool} {}: approve or reject? ", subject(preview))))
     }
 
     fn path(&self, turn: &str) -> String {
@@ -283,6 +280,13 @@ fn decision(said: &str) -> Option<Map<String, Value>> {
     Some(body)
 }
 
+/// What a call is about: what that is called, or as much of the preview as one reads at a glance.
+fn subject(preview: &Value) -> String {
+    let members = ["name", "title", "fullName"].map(|member| text(preview, member));
+    let name = members.into_iter().find(|name| !name.is_empty());
+    shortened(&name.map_or_else(|| preview.to_string(), |name| format!("\"{name}\"")))
+}
+
 fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(MAX_REPEATED_CHARS).collect();
     if shown.len() < text.len() {
@@ -344,6 +348,17 @@ mod tests {
         for empty in [question, free, approval] {
             assert_eq!(empty.body(" \n"), Err(""));
         }
+    }
+
+    #[test]
+    fn a_prompt_names_what_it_is_about() {
+        let department = json!({"campusName": "Main", "description": "x".repeat(300), "name": "Drama"});
+        assert_eq!(subject(&department), "\"Drama\"");
+        assert_eq!(subject(&json!({"roleId": 7})), r#"{"roleId":7}"#);
+        assert_eq!(
+            subject(&json!(["x".repeat(300)])).chars().count(),
+            MAX_REPEATED_CHARS + 1
+        );
     }
 
     #[test]
