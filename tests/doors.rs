@@ -1,8 +1,12 @@
 //! What is sent to the HTTP door by whoever is new to it: what does not fit is told, and nothing comes of it.
 
-use crate::http::{self, Server, Visitor};
+use crate::{
+    http::{self, Server, Visitor},
+    working::Working,
+};
 use e2e::{Stage, fixtures::HILLTOP};
 use reqwest::StatusCode;
+use scripted_model::{Reply, Script};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -146,6 +150,77 @@ async fn let_nobody_in_who_has_left() {
         assert_eq!(left.get(path).await.0, StatusCode::FORBIDDEN, "{path}");
         assert_eq!(head.get(path).await.0, StatusCode::OK, "{path}");
     }
+    server.process.kill().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn tell_threads_and_turns_apart() {
+    let (stage, server, head) = opened().await;
+    let thread = head.thread(&json!({})).await;
+    let listed = async || head.get("/v1/threads").await.1;
+    assert_eq!(listed().await[0]["firstMessage"], Value::Null);
+    let long = "Ü".repeat(100);
+    let streamed = head
+        .stream(&format!("/v1/threads/{thread}/turns"), &json!({"message": long}))
+        .await;
+    let turn = streamed.header("x-turn-id");
+    assert_eq!(streamed.header("x-thread-id"), thread);
+    assert_eq!(streamed.header("location"), format!("/v1/turns/{turn}/events"));
+    let (status, found) = head.get(&format!("/v1/turns/{turn}")).await;
+    assert_eq!((status, &found["threadId"]), (StatusCode::OK, &json!(thread)));
+    assert!(found.get("waitsFor").is_none(), "{found}");
+    assert_eq!(listed().await[0]["firstMessage"], json!("Ü".repeat(80)));
+    let (_, found) = head.get(&format!("/v1/threads/{thread}")).await;
+    assert_eq!(found["firstMessage"], json!("Ü".repeat(80)));
+    server.process.kill().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn say_what_a_turn_waits_for() {
+    let (stage, server, _) = opened().await;
+    let department = json!({"departmentId": HILLTOP.department_id()}).to_string();
+    let where_to = json!({"question": "Where?", "choices": ["Main", "Lakeside"]}).to_string();
+    let calls = Reply::call("delete_department", department).and_call(Some("where"), "ask_user", where_to);
+    let worker = Working::with(&stage, Script::queue([calls, Reply::text("That was all.")])).await;
+    let admin = server.person(&stage, &HILLTOP.email("admin")).await;
+    let thread = admin.thread(&json!({})).await;
+    let turn = admin.turn(&thread, "Please do it.").await;
+    let mut events = admin.follow(&turn, None).await;
+    let mut approval = Value::Null;
+    while let Some(event) = events.next().await.filter(|event| event.kind != "waiting") {
+        if event.kind == "approval_asked" {
+            approval = event.data["approvalId"].clone();
+        }
+    }
+    let path = format!("/v1/turns/{turn}");
+    let question = json!({"toolCallId": "where", "question": "Where?", "choices": ["Main", "Lakeside"]});
+    let (_, waits) = admin.get(&path).await;
+    assert_eq!(waits["status"], "waiting");
+    assert_eq!(
+        waits["waitsFor"],
+        json!({"questions": [question], "approvals": [approval]})
+    );
+    let answer = json!({"toolCallId": "where", "answer": "Main"});
+    assert_eq!(
+        admin.post(&format!("{path}/answers"), &answer).await.0,
+        StatusCode::ACCEPTED
+    );
+    let (_, waits) = admin.get(&path).await;
+    assert_eq!(waits["waitsFor"], json!({"questions": [], "approvals": [approval]}));
+    let decision = format!("/v1/approvals/{}/decision", approval.as_str().expect("a call waits"));
+    assert_eq!(
+        admin.post(&decision, &json!({"decision": "reject"})).await.0,
+        StatusCode::OK
+    );
+    while events.next().await.is_some() {}
+    let (_, ended) = admin.get(&path).await;
+    assert!(
+        ended["status"] == "answered" && ended.get("waitsFor").is_none(),
+        "{ended}"
+    );
+    worker.stop().await;
     server.process.kill().await;
     stage.finish().await;
 }

@@ -164,6 +164,11 @@ impl Events {
         }
     }
 
+    /// What a header of the answer says.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.response.headers()[name].to_str().expect("a header is text")
+    }
+
     /// The next event; none at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         timeout(EVENT_LIMIT, self.read()).await.expect("an event comes in time")

@@ -24,6 +24,7 @@ use crate::{
         Access, Database, DbError, Tenant, account,
         conversation::{self as rows, NewTurn},
         news,
+        turn::{self as turns, Open},
     },
     dispatch::{self, DispatchError, Entered, Wanted},
     error::Kind,
@@ -133,6 +134,17 @@ impl ThreadView {
     pub const fn id(&self) -> Uuid {
         self.thread.id
     }
+}
+
+/// A turn with what it waits for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnView {
+    #[serde(flatten)]
+    turn: Turn,
+    /// Only while it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<Open>,
 }
 
 /// A turn whose events somebody may follow.
@@ -334,6 +346,24 @@ impl Conversations {
             }
         }
         Err(refused.unwrap_or(ConversationError::Unknown("turn")))
+    }
+
+    /// A turn with what it waits for.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::Unknown`] where it is in no thread of theirs.
+    pub async fn turn_view(&self, person: &Person, id: Uuid) -> Result<TurnView, ConversationError> {
+        let (turn, followed) = self.turn(person, id).await?;
+        let waits_for = if turn.status == "waiting" {
+            let mut tx = self.database.begin(Tenant::School(followed.school), LIMIT).await?;
+            let open = turns::open(&mut tx, id).await?;
+            tx.rollback().await?;
+            Some(open)
+        } else {
+            None
+        };
+        Ok(TurnView { turn, waits_for })
     }
 
     /// What happened after a place, in order: as far as it is known without a gap, or whatever is known.

@@ -16,6 +16,8 @@ pub struct Thread {
     pub(crate) id: Uuid,
     pub(crate) campus_id: Option<Uuid>,
     pub(crate) created_at: DateTime<Utc>,
+    /// How its first message begins; none before there is one.
+    pub(crate) first_message: Option<String>,
 }
 
 /// A turn, as its owner may know it.
@@ -77,7 +79,8 @@ pub(crate) struct StoredEvent {
 pub(crate) async fn open_thread(tx: &mut Tx, school: Uuid, staff: Uuid, campus: Option<Uuid>) -> DbResult<Thread> {
     Ok(sqlx::query_as!(
         Thread,
-        "INSERT INTO threads (school_id, id, staff_id, campus_id) VALUES ($1, $2, $3, $4) RETURNING id, campus_id, created_at",
+        r#"INSERT INTO threads (school_id, id, staff_id, campus_id) VALUES ($1, $2, $3, $4)
+           RETURNING id, campus_id, created_at, NULL::text AS first_message"#,
         school,
         Uuid::now_v7(),
         staff,
@@ -91,7 +94,10 @@ pub(crate) async fn open_thread(tx: &mut Tx, school: Uuid, staff: Uuid, campus: 
 pub(crate) async fn thread(tx: &mut Tx, id: Uuid, staff: Uuid) -> DbResult<Option<Thread>> {
     Ok(sqlx::query_as!(
         Thread,
-        "SELECT id, campus_id, created_at FROM threads WHERE id = $1 AND staff_id = $2",
+        r#"SELECT h.id, h.campus_id, h.created_at,
+                  (SELECT left(t.message, 80) FROM turns t
+                    WHERE t.school_id = h.school_id AND t.thread_id = h.id ORDER BY t.id LIMIT 1) AS first_message
+             FROM threads h WHERE h.id = $1 AND h.staff_id = $2"#,
         id,
         staff
     )
@@ -103,7 +109,10 @@ pub(crate) async fn thread(tx: &mut Tx, id: Uuid, staff: Uuid) -> DbResult<Optio
 pub(crate) async fn threads(tx: &mut Tx, staff: Uuid, limit: i64) -> DbResult<Vec<Thread>> {
     Ok(sqlx::query_as!(
         Thread,
-        "SELECT id, campus_id, created_at FROM threads WHERE staff_id = $1 ORDER BY id DESC LIMIT $2",
+        r#"SELECT h.id, h.campus_id, h.created_at,
+                  (SELECT left(t.message, 80) FROM turns t
+                    WHERE t.school_id = h.school_id AND t.thread_id = h.id ORDER BY t.id LIMIT 1) AS first_message
+             FROM threads h WHERE h.staff_id = $1 ORDER BY h.id DESC LIMIT $2"#,
         staff,
         limit
     )

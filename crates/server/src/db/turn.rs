@@ -5,6 +5,7 @@
 use super::{Database, DbResult, Tx, conversation::Place};
 use chrono::{DateTime, Utc};
 use contract::turn::{Decision, JournalEntry};
+use serde::Serialize;
 use serde_json::Value;
 use sqlx::types::Json;
 use std::time::Duration;
@@ -36,6 +37,24 @@ pub(crate) struct Wait {
     pub(crate) answer: Option<String>,
     pub(crate) decision: Option<String>,
     pub(crate) is_settled: bool,
+}
+
+/// What a turn waits for, as its person may know it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Open {
+    /// The questions that are to be answered, in the order in which they were asked.
+    pub(crate) questions: Vec<OpenQuestion>,
+    /// The approvals that are to be decided.
+    pub(crate) approvals: Vec<Uuid>,
+}
+
+/// A question that is not answered.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OpenQuestion {
+    pub(crate) tool_call_id: String,
+    pub(crate) question: String,
+    pub(crate) choices: Vec<String>,
 }
 
 /// What is asked for by a call that then waits.
@@ -226,6 +245,25 @@ pub(crate) async fn wait(tx: &mut Tx, turn: &Held, tool_call_id: &str) -> DbResu
     )
     .fetch_optional(tx.connection()?)
     .await?)
+}
+
+/// What a turn waits for that is not settled.
+pub(crate) async fn open(tx: &mut Tx, turn: Uuid) -> DbResult<Open> {
+    let questions = sqlx::query_as!(
+        OpenQuestion,
+        r#"SELECT tool_call_id, question AS "question!", choices
+             FROM turn_waits WHERE turn_id = $1 AND question IS NOT NULL AND settled_at IS NULL ORDER BY asked_at, tool_call_id"#,
+        turn
+    )
+    .fetch_all(tx.connection()?)
+    .await?;
+    let approvals = sqlx::query_scalar!(
+        "SELECT id FROM approvals WHERE turn_id = $1 AND status = 'pending' ORDER BY id",
+        turn
+    )
+    .fetch_all(tx.connection()?)
+    .await?;
+    Ok(Open { questions, approvals })
 }
 
 /// Settles what a call waits for. False where it was settled before.

@@ -7,19 +7,24 @@ use super::{
     input::{Body, Id, Nothing, Params},
 };
 use crate::{
-    conversation::{Answer, Cancelled, Followed, Message, Person, Place, Thread, ThreadView, Turn},
+    conversation::{Answer, Cancelled, Followed, Message, Person, Place, Thread, ThreadView, TurnView},
     rpc::turns::Sent,
 };
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, StatusCode, header::LOCATION},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderName, StatusCode, header::LOCATION},
+    response::{AppendHeaders, IntoResponse, Response},
 };
 use contract::{agent_map::AgentMapEntry, turn::CancelTurn};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// Which turn was begun, for whoever gets its events at once.
+const TURN_ID: HeaderName = HeaderName::from_static("x-turn-id");
+/// In which thread.
+const THREAD_ID: HeaderName = HeaderName::from_static("x-thread-id");
 
 /// In which school, for whoever works in several, on which campus, and perhaps with a first message.
 #[derive(Debug, Deserialize)]
@@ -130,7 +135,11 @@ async fn begin(
         thread,
         events: format!("/v1/turns/{}/events", followed.turn),
     };
-    let at = [(LOCATION, begun.events.clone())];
+    let at = AppendHeaders([
+        (LOCATION, begun.events.clone()),
+        (TURN_ID, followed.turn.to_string()),
+        (THREAD_ID, thread.to_string()),
+    ]);
     Ok(if events::is_wanted(headers) {
         (at, events::stream_of(door, followed, Place::default(), news)).into_response()
     } else {
@@ -173,8 +182,8 @@ pub(super) async fn turn(
     SignedIn(person): SignedIn,
     Id(id): Id,
     Params(Nothing {}): Params<Nothing>,
-) -> Result<Json<Turn>, Problem> {
-    Ok(Json(door.books.conversations.turn(&person, id).await?.0))
+) -> Result<Json<TurnView>, Problem> {
+    Ok(Json(door.books.conversations.turn_view(&person, id).await?))
 }
 
 /// The answer to a question of an agent.
