@@ -84,7 +84,9 @@ impl Programs {
             }
             says_ready(line)
         })?;
-        Ok(door.into_inner())
+        let door = door.into_inner();
+        stack.keep_at("server", "HTTP_ADDR", door.trim_start_matches("http://"));
+        Ok(door)
     }
 
     /// Starts a worker that asks the model at `model`, or the one of its own environment.

@@ -1,4 +1,5 @@
-//! The processes of the stack: each with its log, started one after the other, stopped in the reverse order.
+//! The processes of the stack: each with its log, started one after the other, started anew when one ends by itself, stopped in the
+//! reverse order.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::process::CommandExt as _;
@@ -21,6 +22,10 @@ const READY_LIMIT: Duration = Duration::from_mins(1);
 /// Calls in progress may take 30 s, so may a clean end.
 const STOP_LIMIT: Duration = Duration::from_secs(40);
 
+/// How often a process may end by itself within [`WHILE`]. One that ends again at once is not mended by another start.
+const MAX_ENDS: usize = 5;
+const WHILE: Duration = Duration::from_mins(1);
+
 /// Enough of a log to see why a process ended.
 const LOG_LINES: usize = 20;
 
@@ -36,8 +41,24 @@ pub(crate) struct Stack {
 
 struct Process {
     name: &'static str,
+    /// By which it is started anew.
+    command: Command,
     child: Child,
     log: PathBuf,
+    ends: Ends,
+}
+
+/// When a process ended by itself, lately.
+#[derive(Default)]
+struct Ends(Vec<Instant>);
+
+impl Ends {
+    /// Notes an end; false where there were too many.
+    fn admit(&mut self, now: Instant) -> bool {
+        self.0.retain(|end| now.duration_since(*end) < WHILE);
+        self.0.push(now);
+        self.0.len() < MAX_ENDS
+    }
 }
 
 impl Stack {
@@ -72,8 +93,10 @@ impl Stack {
         self.watchdog.watch(child.id(), STOP_SIGNAL)?;
         self.processes.push(Process {
             name,
+            command,
             child,
             log: log.clone(),
+            ends: Ends::default(),
         });
 
         let start = Instant::now();
@@ -95,11 +118,51 @@ impl Stack {
         }
     }
 
-    /// Returns when the person has had enough; fails when a process ends by itself.
+    /// From now on, a process is started anew with this variable: where it was found once, it is to be found again.
+    pub(crate) fn keep_at(&mut self, name: &str, variable: &str, value: &str) {
+        for process in self.processes.iter_mut().filter(|process| process.name == name) {
+            process.command.env(variable, value);
+        }
+    }
+
+    /// Returns when the person has had enough; fails when a process ends by itself again and again.
     pub(crate) fn wait(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         while !interrupt.is_set() {
-            self.check()?;
+            self.look_after()?;
             thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Starts anew what has ended by itself, as `docker compose` does.
+    fn look_after(&mut self) -> anyhow::Result<()> {
+        for process in &mut self.processes {
+            let name = process.name;
+            let Some(status) = process
+                .child
+                .try_wait()
+                .with_context(|| format!("waiting for {name}"))?
+            else {
+                continue;
+            };
+            self.watchdog.forget(process.child.id(), STOP_SIGNAL);
+            if !process.ends.admit(Instant::now()) {
+                bail!(
+                    "{name} ended by itself {MAX_ENDS} times within {} s, the last time with {status}; the end of {}:\n{}",
+                    WHILE.as_secs(),
+                    process.log.display(),
+                    end_of_log(&process.log)
+                );
+            }
+            eprintln!(
+                "restart    {name}, which ended by itself ({status}); see {}",
+                process.log.display()
+            );
+            process.child = process
+                .command
+                .spawn()
+                .with_context(|| format!("starting {name} anew"))?;
+            self.watchdog.watch(process.child.id(), STOP_SIGNAL)?;
         }
         Ok(())
     }
@@ -126,7 +189,7 @@ impl Stack {
     }
 
     fn check(&mut self) -> anyhow::Result<()> {
-        for Process { name, child, log } in &mut self.processes {
+        for Process { name, child, log, .. } in &mut self.processes {
             if let Some(status) = child.try_wait().with_context(|| format!("waiting for {name}"))? {
                 bail!(
                     "{name} ended by itself ({status}); the end of {}:\n{}",
@@ -172,4 +235,88 @@ fn end_of_log(log: &Path) -> String {
         .map(|line| format!("  {line}"))
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn stack(name: &str) -> (Stack, PathBuf) {
+        let logs = std::env::temp_dir().join(format!("stack-{name}-{}", std::process::id()));
+        fs::create_dir_all(&logs).unwrap();
+        (Stack::new(&logs).unwrap(), logs)
+    }
+
+    fn ready(line: &str) -> Option<()> {
+        (line == "ready").then_some(())
+    }
+
+    #[test]
+    fn a_process_that_is_killed_is_started_anew_where_it_was() {
+        let (mut stack, logs) = stack("killed");
+        let interrupt = Interrupt::listen().unwrap();
+        let script = r#"echo ready; echo "at $PLACE"; sleep 600"#;
+        stack.start("sleeper", shell(script), &interrupt, ready).unwrap();
+        stack.keep_at("sleeper", "PLACE", "the same place");
+        let first = stack.processes[0].child.id();
+        stack.look_after().unwrap();
+        assert_eq!(stack.processes[0].child.id(), first, "one that runs is left alone");
+        send_signal(&[first], "KILL");
+        while stack.processes[0].child.id() == first {
+            stack.look_after().unwrap();
+        }
+        let log = logs.join("sleeper.log");
+        while !read_log(&log).contains("at the same place") {
+            stack.look_after().unwrap();
+        }
+        assert_eq!(
+            read_log(&log).matches("ready").count(),
+            2,
+            "what it said before is kept"
+        );
+        assert!(stack.processes[0].child.try_wait().unwrap().is_none());
+        stack.stop();
+        fs::remove_dir_all(logs).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_ends_again_and_again_is_given_up() {
+        let (mut stack, logs) = stack("given-up");
+        let interrupt = Interrupt::listen().unwrap();
+        let go = logs.join("go");
+        let script = format!(
+            "echo ready; while [ ! -e {} ]; do sleep 0.05; done; exit 3",
+            go.display()
+        );
+        stack.start("failing", shell(&script), &interrupt, ready).unwrap();
+        fs::write(&go, "").unwrap();
+        let given_up = loop {
+            if let Err(error) = stack.look_after() {
+                break error.to_string();
+            }
+        };
+        assert!(
+            given_up.contains("failing ended by itself 5 times") && given_up.contains("exit status: 3"),
+            "{given_up}"
+        );
+        assert_eq!(read_log(&logs.join("failing.log")).matches("ready").count(), MAX_ENDS);
+        stack.stop();
+        fs::remove_dir_all(logs).unwrap();
+    }
+
+    #[test]
+    fn only_what_ends_often_within_a_while_is_given_up() {
+        let start = Instant::now();
+        let mut seldom = Ends::default();
+        assert!((0..20).all(|time| seldom.admit(start + WHILE / 4 * time)));
+        let mut often = Ends::default();
+        let admitted: Vec<bool> = (0..5).map(|time| often.admit(start + WHILE / 5 * time)).collect();
+        assert_eq!(admitted, [true, true, true, true, false]);
+    }
 }

@@ -94,6 +94,8 @@ fn start(stack: &mut Stack, programs: &Programs, interrupt: &Interrupt) -> anyho
             interrupt,
             address,
         )?;
+        let address = url.trim_start_matches("http://").trim_end_matches("/v1");
+        stack.keep_at("scripted-model", "SCRIPTED_MODEL_ADDR", address);
         eprintln!("model      a scripted demo at {url}: set OPENAI_API_KEY or OPENAI_BASE_URL for a real one");
         Some(url)
     };
@@ -153,6 +155,6 @@ fn ready_text(file: &Path) -> String {
   server audit tail --follow
   psql "$DATABASE_URL" -c "select name, created_at from departments order by created_at desc limit 5"
 
-Logs: target/stack/*.log. Ctrl-C here stops everything."#
+Logs: target/stack/*.log. What ends by itself is started anew. Ctrl-C here stops everything."#
     )
 }
