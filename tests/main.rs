@@ -40,6 +40,7 @@ mod gradebooks;
 mod grading;
 mod growth;
 mod http;
+mod http_page;
 mod idempotency;
 mod invitations;
 mod kill_broker;
