@@ -224,3 +224,72 @@ async fn say_what_a_turn_waits_for() {
     server.process.kill().await;
     stage.finish().await;
 }
+
+/// The demo model, as somebody meets it who tries the stack: a question, a call that is done otherwise, and one that is not done.
+#[tokio::test]
+async fn hear_of_the_demo_model_what_was_done() {
+    let (stage, server, _) = opened().await;
+    let worker = Working::on(&stage).await;
+    let admin = server.person(&stage, &HILLTOP.email("admin")).await;
+    let campus = HILLTOP.campus(HILLTOP.first_campus);
+    let thread = admin.thread(&json!({"campus": campus})).await;
+    let decide = async |id: &Value, decision: Value| {
+        let path = format!("/v1/approvals/{}/decision", id.as_str().expect("an approval has an id"));
+        let (status, settled) = admin.post(&path, &decision).await;
+        assert_eq!(status, StatusCode::OK, "{settled}");
+        settled["approval"]["id"].clone()
+    };
+    let until = async |events: &mut http::Events, kind: &str| loop {
+        let event = events.next().await.expect("there is one");
+        if event.kind == kind {
+            break event.data;
+        }
+    };
+
+    let turn = admin.turn(&thread, "Create a department").await;
+    let mut events = admin.follow(&turn, None).await;
+    let call = until(&mut events, "asked").await["toolCallId"].clone();
+    until(&mut events, "waiting").await;
+    let answer = json!({"toolCallId": call, "answer": "Dance"});
+    let (status, _) = admin.post(&format!("/v1/turns/{turn}/answers"), &answer).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let said = until(&mut events, "ended").await["outcome"]["answer"].clone();
+    assert!(said.as_str().unwrap().contains("\"Dance\" has been created"), "{said}");
+
+    let turn = admin
+        .turn(&thread, "Announce to the campus Sports day: It begins at nine.")
+        .await;
+    let mut events = admin.follow(&turn, None).await;
+    let asked = until(&mut events, "approval_asked").await;
+    until(&mut events, "waiting").await;
+    let arguments = json!({"title": "Games day", "body": "It begins at ten.", "audience": "campus"});
+    let instead = decide(
+        &asked["approvalId"],
+        json!({"decision": "edit", "arguments": arguments}),
+    )
+    .await;
+    decide(&instead, json!({"decision": "approve"})).await;
+    let said = until(&mut events, "ended").await["outcome"]["answer"].clone();
+    assert!(
+        said.as_str().unwrap().contains("\"Games day\" has been announced"),
+        "{said}"
+    );
+
+    let turn = admin.turn(&thread, "Delete the department Dance").await;
+    let mut events = admin.follow(&turn, None).await;
+    let asked = until(&mut events, "approval_asked").await;
+    until(&mut events, "waiting").await;
+    decide(
+        &asked["approvalId"],
+        json!({"decision": "reject", "reason": "We like it."}),
+    )
+    .await;
+    let said = until(&mut events, "ended").await["outcome"]["answer"].clone();
+    assert_eq!(
+        said,
+        "[demo model] The department \"Dance\" was not deleted: it was not approved. The reason: We like it."
+    );
+    worker.stop().await;
+    server.process.kill().await;
+    stage.finish().await;
+}
