@@ -8,8 +8,12 @@ use crate::{
     grant::Door,
 };
 use clap::{Args, Subcommand};
+use serde_json::Value;
 use std::{process::ExitCode, sync::Arc};
 use uuid::Uuid;
+
+/// The most of a preview in a list, in characters.
+const MAX_SUMMARY_CHARS: usize = 300;
 
 /// What is wanted.
 #[derive(Debug, Subcommand)]
@@ -45,6 +49,16 @@ pub(super) enum ApprovalsCommand {
         /// Why; the model reads it.
         #[arg(long)]
         reason: Option<String>,
+    },
+    /// Have it asked about with other arguments.
+    Edit {
+        /// The approval.
+        id: Uuid,
+        #[command(flatten)]
+        person: Decider,
+        /// What the tool is to be called with instead, as JSON.
+        #[arg(long, value_name = "JSON", value_parser = super::json)]
+        args: Value,
     },
 }
 
@@ -91,6 +105,9 @@ async fn run(decisions: &Decisions, command: ApprovalsCommand) -> anyhow::Result
         ApprovalsCommand::Reject { id, person, reason } => {
             return decide(decisions, person, id, Ruling::reject(reason)?).await;
         }
+        ApprovalsCommand::Edit { id, person, args } => {
+            return decide(decisions, person, id, Ruling::edit(args)).await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,21 +116,33 @@ async fn decide(decisions: &Decisions, person: Decider, id: Uuid, ruling: Ruling
     let settled = decisions.decide(&person.into(), Door::Operator, id, ruling).await?;
     super::print(&super::harmless_json(&serde_json::to_string_pretty(&settled)?))?;
     Ok(match settled.became {
-        Became::Executed | Became::Rejected => ExitCode::SUCCESS,
-        Became::Failed | Became::AskedAnew | Became::Executing | Became::Replaced => ExitCode::FAILURE,
+        Became::Executed | Became::Rejected | Became::Replaced => ExitCode::SUCCESS,
+        Became::Failed | Became::AskedAnew | Became::Executing => ExitCode::FAILURE,
     })
 }
 
 fn line(approval: &ApprovalView) -> String {
     let whose = if approval.may_decide { "yours" } else { "another's" };
     let line = format!(
-        "{}  {}  {}  {}  for {}: {}",
+        "{}  {}  until {}  {}  {}  for {}: {}  would: {}",
         approval.id,
         approval.created_at.format("%Y-%m-%d %H:%M"),
+        approval.expires_at.format("%Y-%m-%d %H:%M"),
         approval.tool,
         whose,
         approval.requester,
-        approval.arguments
+        approval.arguments,
+        summary(&approval.preview)
     );
     super::harmless(&line)
+}
+
+/// As much of a preview as a line has room for; `show` prints all of it.
+fn summary(preview: &Value) -> String {
+    let text = preview.to_string();
+    if text.chars().nth(MAX_SUMMARY_CHARS).is_none() {
+        return text;
+    }
+    let kept: String = text.chars().take(MAX_SUMMARY_CHARS).collect();
+    format!("{kept}…")
 }
