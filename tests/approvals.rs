@@ -1,5 +1,6 @@
 //! Calls that a person must approve: what is shown, what is done, once, and what is not.
 
+mod audited;
 mod changes;
 mod chat;
 mod crashes;
@@ -8,7 +9,9 @@ mod doors;
 mod everywhere;
 mod meanwhile;
 mod outcomes;
+mod runs;
 mod together;
+mod told;
 
 use contract::{AgentToolResult, envelope::PendingApproval};
 use e2e::{
@@ -26,6 +29,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 const TOOL: &str = "delete_department";
+/// What a model reads of a call that nobody can decide about any more.
+const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done.";
 /// For people at the HTTP door.
 const SECRET: (&str, &str) = ("AUTH_SECRET", "a secret of the tests' tokens, thirty-two bytes");
 
@@ -135,6 +140,50 @@ async fn are_asked_once_by_many_calls_of_one_key() {
         .collect();
     assert!(waits.iter().all(|one| *one == waits[0]));
     assert_eq!(waiting(&stage).await, 1);
+    stage.finish().await;
+}
+
+/// fault 28: a turn asks once about the same call, whatever its key
+#[tokio::test]
+async fn are_asked_once_by_the_same_call_under_two_keys() {
+    let stage = Stage::new().await;
+    let admin = stage.person(&HILLTOP.email("admin")).await;
+    // both have seen that nothing waits before either asks
+    let mut holder = stage.owner().await;
+    sqlx::raw_sql("BEGIN; LOCK TABLE approvals IN SHARE MODE")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    let let_go = async {
+        let held = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'approvals'::regclass";
+        stage.until(held, 2).await;
+        sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    };
+    let (one, two, ()) = tokio::join!(
+        first(&stage, &admin, args(), "1"),
+        first(&stage, &admin, args(), "2"),
+        let_go
+    );
+    let (waits, refused) = match one {
+        AgentToolResult::Pending { .. } => (pending(one), error(two)),
+        AgentToolResult::Data { .. } | AgentToolResult::Error { .. } => (pending(two), error(one)),
+    };
+    let already = "The same call waits for the person's decision already in this turn";
+    assert!(refused.starts_with(already), "{refused}");
+    let third = error(first(&stage, &admin, args(), "3").await);
+    assert!(third.starts_with(already), "{third}");
+    assert_eq!(waiting(&stage).await, 1);
+    // the same in another turn is another call
+    let elsewhere = stage.person(&HILLTOP.email("admin")).await;
+    pending(first(&stage, &elsewhere, args(), "1").await);
+
+    let no = Ruling::reject(None).unwrap();
+    decide(&stage, "admin", waits.approval_id, no).await.unwrap();
+    for call in ["1", "2", "3"] {
+        let told = error(first(&stage, &admin, args(), call).await);
+        assert!(told.contains("not approve"), "{call}: {told}");
+    }
+    assert_eq!(waiting(&stage).await, 1, "the other turn's");
     stage.finish().await;
 }
 
@@ -279,6 +328,7 @@ async fn of_a_turn_that_has_ended_are_taken_back() {
         .await
         .unwrap();
     assert_eq!(status(&asked.stage, asked.id).await, "revoked");
+    assert_eq!(error(asked.again().await), REVOKED);
     assert!(asked.is_there().await);
     asked.stage.finish().await;
 }
@@ -298,6 +348,11 @@ async fn of_whoever_has_left_are_taken_back() {
         .await
         .unwrap();
     assert_eq!(status(&asked.stage, asked.id).await, "revoked");
+    let told: Value = sqlx::query_scalar("SELECT result FROM approvals")
+        .fetch_one(&mut asked.stage.owner().await)
+        .await
+        .unwrap();
+    assert_eq!(told, json!({"error": REVOKED}));
     assert!(asked.is_there().await);
     asked.stage.finish().await;
 }

@@ -2,14 +2,18 @@
 
 use super::{Asked, SECRET, args, first, status};
 use crate::http::Server;
-use e2e::{fixtures::HILLTOP, stage::pending};
+use e2e::{
+    Stage,
+    fixtures::HILLTOP,
+    stage::{data, error, pending},
+};
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 #[tokio::test]
 async fn decide_at_the_http_door() {
-    let stage = e2e::Stage::with(&[SECRET]).await;
+    let stage = Stage::with(&[SECRET]).await;
     let admin = stage.person(&HILLTOP.email("admin")).await;
     let id = pending(first(&stage, &admin, args(), "1").await).approval_id;
     let server = Server::on(&stage).await;
@@ -57,26 +61,31 @@ async fn decide_at_the_http_door() {
     stage.finish().await;
 }
 
+/// What `server` says to this, and whether it ends well.
+async fn run(stage: &Stage, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
+        .args(arguments)
+        .env_clear()
+        .envs(stage.variables())
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.success(), said)
+}
+
 #[tokio::test]
 async fn decide_at_a_terminal() {
     let asked = Asked::new().await;
-    let run = async |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
-            .args(arguments)
-            .env_clear()
-            .envs(asked.stage.variables())
-            .output()
-            .await
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), said)
-    };
+    let run = async |arguments: &[&str]| run(&asked.stage, arguments).await;
     let (id, admin, head) = (asked.id.to_string(), HILLTOP.email("admin"), HILLTOP.email("head"));
     let (done, listed) = run(&["approvals", "list", "--as", &admin]).await;
     assert!(
         done && listed.contains(&id) && listed.contains("delete_department"),
         "{listed}"
     );
+    let would = format!("\"name\":\"{}\"", HILLTOP.department);
+    assert!(listed.contains("  until ") && listed.contains(&would), "{listed}");
     assert!(!run(&["approvals", "approve", &id, "--as", &head]).await.0);
     assert!(asked.is_there().await);
     let (done, settled) = run(&["approvals", "approve", &id, "--as", &admin]).await;
@@ -89,5 +98,58 @@ async fn decide_at_a_terminal() {
             .1
             .contains("executed")
     );
+    asked.stage.finish().await;
+}
+
+#[tokio::test]
+async fn say_no_at_a_terminal() {
+    let asked = Asked::new().await;
+    let (id, admin) = (asked.id.to_string(), HILLTOP.email("admin"));
+    let no = [
+        "approvals",
+        "reject",
+        &id,
+        "--as",
+        &admin,
+        "--reason",
+        "Not before the inspection",
+    ];
+    let (done, settled) = run(&asked.stage, &no).await;
+    assert!(done && settled.contains("\"became\": \"rejected\""), "{settled}");
+    let told = error(asked.again().await);
+    assert!(told.contains("Their reason: Not before the inspection"), "{told}");
+    assert!(asked.is_there().await);
+    asked.stage.finish().await;
+}
+
+#[tokio::test]
+async fn change_arguments_at_a_terminal() {
+    let asked = Asked::new().await;
+    let (id, admin) = (asked.id.to_string(), HILLTOP.email("admin"));
+    let other = json!({"name": "Drama", "campusId": HILLTOP.campus(HILLTOP.first_campus)});
+    let other = data(asked.stage.call(&asked.admin, "create_department", other).await);
+    let args = json!({"departmentId": other["id"]}).to_string();
+    let edit = |args| ["approvals", "edit", &id, "--as", &admin, "--args", args];
+    for wrong in ["[", "{}", r#"{"departmentId": 7}"#] {
+        assert!(!run(&asked.stage, &edit(wrong)).await.0, "{wrong}");
+    }
+    assert_eq!(status(&asked.stage, asked.id).await, "pending");
+    let (done, settled) = run(&asked.stage, &edit(&args)).await;
+    assert!(done && settled.contains("\"became\": \"replaced\""), "{settled}");
+    let settled: Value = serde_json::from_str(&settled).unwrap();
+    assert_eq!(settled["approval"]["preview"]["name"], "Drama");
+
+    // what would do something else by now is not done, and the exit status says so
+    asked
+        .stage
+        .arrange("UPDATE departments SET name = 'Dance' WHERE name = 'Drama'")
+        .await;
+    let instead = settled["approval"]["id"].as_str().unwrap();
+    let (done, settled) = run(&asked.stage, &["approvals", "approve", instead, "--as", &admin]).await;
+    assert!(!done && settled.contains("\"became\": \"asked_anew\""), "{settled}");
+    let settled: Value = serde_json::from_str(&settled).unwrap();
+    let anew = settled["approval"]["id"].as_str().unwrap();
+    let (done, settled) = run(&asked.stage, &["approvals", "approve", anew, "--as", &admin]).await;
+    assert!(done && settled.contains("\"became\": \"executed\""), "{settled}");
     asked.stage.finish().await;
 }

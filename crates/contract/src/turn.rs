@@ -16,6 +16,8 @@ pub const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Som
 
 /// The most of a report, in events: what gathers while one is on its way goes into the next.
 pub const MAX_REPORTED_EVENTS: usize = 64;
+/// The most that a success shows for itself, in bytes of JSON: it is made of the arguments, which can be anything.
+pub const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// How often a report is delivered before it is dead: a server that ends with it must not do so for ever.
 pub const REPORT_DELIVERY_LIMIT: i32 = 20;
 /// How many dead reports are kept; the oldest go first. Enough to see what went wrong, not a second store.
@@ -325,6 +327,8 @@ pub enum Decision {
     Revoked,
     /// Other arguments took its place, and are decided about on their own.
     Replaced,
+    /// It was approved, and would have done something else than was shown, which is decided about in its place.
+    AskedAnew,
 }
 
 impl Decision {
@@ -337,6 +341,7 @@ impl Decision {
             Self::Expired => "expired",
             Self::Revoked => "revoked",
             Self::Replaced => "replaced",
+            Self::AskedAnew => "asked_anew",
         }
     }
 }

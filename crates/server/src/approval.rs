@@ -30,6 +30,11 @@ const LASTS: Duration = Duration::from_hours(24);
 /// What the model reads where the same call was asked for before, in the same turn.
 const ASKED_BEFORE: &str = "This was already asked for in this turn, and it was not approved as it was. It was not done, and nobody is \
                             asked again. Do not repeat it; tell the person what you can do instead.";
+/// What the model reads where the same call waits already, in the same turn.
+const WAITS_ALREADY: &str = "The same call waits for the person's decision already in this turn, and it is asked about once. Nothing was \
+                             done for this one, and it is not asked about; what becomes of the other counts for both. Do not repeat it.";
+/// What the model reads of a call of which nobody can decide any more, since its turn has ended or its requester has left.
+pub(crate) const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done.";
 
 /// What a person has said about a call.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +56,7 @@ pub(crate) struct Approved {
     pub(crate) preview: Value,
     pub(crate) scope_context: String,
     pub(crate) previewed_at: DateTime<Utc>,
-    /// Whether a person changed what the model had asked for.
+    /// Whether these are other arguments than the model had asked for.
     pub(crate) is_changed: bool,
 }
 
@@ -152,15 +157,20 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Asks about it, once a key, and answers what waits then.
+    /// Asks about it, once a key and once a call of a turn, and answers what waits then.
+    ///
+    /// # Errors
+    ///
+    /// A conflict where the same call waits under another key.
     pub(crate) async fn ask(self, tx: &mut Tx, preview: &Preview) -> Result<AgentToolResult, ToolError> {
         let claim = self.claim()?;
         self.store(tx, &claim, preview, None).await?;
         let pending = standing(rows::asked(tx, self.key).await?, &claim)?;
-        pending.ok_or_else(|| ToolError::Conflict("This cannot be asked for at the moment.".to_owned()))
+        pending.ok_or_else(|| ToolError::Conflict(WAITS_ALREADY.to_owned()))
     }
 
-    /// Asks about it in place of another approval of the same key, whose arguments a person changed to these.
+    /// Asks about it in place of another approval of the same key, which is final by then: a person changed its arguments to these, or it
+    /// would do something else by now. None where the same call of the turn waits under another key.
     pub(crate) async fn ask_instead(
         self,
         tx: &mut Tx,
@@ -205,7 +215,7 @@ impl Request<'_> {
 }
 
 /// What is decided about.
-pub(crate) fn shown<'a>(handler: &'a Handler, preview: &'a Preview) -> rows::Shown<'a> {
+fn shown<'a>(handler: &'a Handler, preview: &'a Preview) -> rows::Shown<'a> {
     let approver = handler.tool.definition.approval.approver();
     rows::Shown {
         contract_hash: &handler.contract_hash,
@@ -218,7 +228,7 @@ pub(crate) fn shown<'a>(handler: &'a Handler, preview: &'a Preview) -> rows::Sho
     }
 }
 
-/// How a call stands that was asked for before: of what people made of it, the last counts.
+/// How a call stands that was asked for before: of what took its place, the last counts.
 fn standing(mut asked: Vec<Asked>, claim: &Claim<'_>) -> Result<Option<AgentToolResult>, ToolError> {
     let Some(first) = asked.first() else { return Ok(None) };
     if !claim.is_of(&first.event, first.requester, &first.digest) {

@@ -103,6 +103,21 @@ pub(crate) struct Ruled<'a> {
     pub(crate) reason: Option<&'a str>,
     /// The arguments that were put in place of others.
     pub(crate) arguments: Option<&'a Value>,
+    /// The approval that waits with those.
+    pub(crate) instead: Option<Uuid>,
+}
+
+impl<'a> Ruled<'a> {
+    /// A decision without more words.
+    pub(crate) const fn new(action: &'static str, approval: &'a approval::Row) -> Self {
+        Self {
+            action,
+            approval,
+            reason: None,
+            arguments: None,
+            instead: None,
+        }
+    }
 }
 
 /// Writes the row of a decision, in the transaction in which it is made.
@@ -124,6 +139,7 @@ pub(crate) async fn audit_decision(
             .arguments
             .map(|arguments| ("arguments".to_owned(), arguments.clone())),
     );
+    said.extend(ruled.instead.map(|instead| ("replacedBy".to_owned(), json!(instead))));
     let actor = &standing.actor;
     let entry = NewEntry {
         school_id: approval.school_id,

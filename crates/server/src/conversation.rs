@@ -9,6 +9,7 @@ pub(crate) mod hub;
 mod order;
 mod reports;
 mod running;
+mod telling;
 mod waiting;
 
 pub use self::{

@@ -11,7 +11,7 @@ use self::ruling::What;
 pub use self::{care::Told, ruling::Ruling, view::ApprovalView};
 use crate::{
     ability::Topics,
-    approval::{self, Approved, Preview},
+    approval::{Approved, Preview},
     audit::{Ruled, audit_decision},
     clock,
     conversation::Person,
@@ -21,12 +21,11 @@ use crate::{
     },
     dispatch::{self, DispatchError, Entered, Wanted},
     error::{Kind, ToolError, to_tool_error},
-    execute::{End, Incoming, Pipeline},
+    execute::{Admission, Incoming, Pipeline},
     grant::{Door, TurnGrant},
     hooks,
     standing::Standing,
 };
-use chrono::{DateTime, Utc};
 use contract::{Action, AgentToolResult, Resource, envelope::WRITE_DEADLINE};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,6 +39,9 @@ const GRANT_LASTS: Duration = Duration::from_mins(5);
 /// The most that are listed of one school.
 const MAX_SHOWN: i64 = 200;
 
+/// What whoever changes arguments reads where they make it a call that is asked about already.
+const WAITS_ALREADY: &str = "arguments: the same call waits already in this turn";
+
 /// Why something could not be decided.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
@@ -50,7 +52,7 @@ pub enum DecisionError {
     #[error("Somebody else must decide this.")]
     NeedsAnother,
     /// Somebody was faster, or it is too late.
-    #[error("This can no longer be decided: it was decided before, was taken back, has changed, or its time is over.")]
+    #[error("This can no longer be decided: it was decided before, was taken back, or its time is over.")]
     TooLate,
     /// What was sent cannot be taken.
     #[error("{0}")]
@@ -74,7 +76,7 @@ pub enum Became {
     Executed,
     /// It was approved, and refused when it was run.
     Failed,
-    /// It was approved, and would by now do something else than was shown: that must be decided anew.
+    /// It was approved, and would by now do something else than was shown: that waits in its place.
     AskedAnew,
     /// It was approved, and will be done as soon as that is possible.
     Executing,
@@ -90,7 +92,7 @@ pub enum Became {
 pub struct Settled {
     /// What became of the call.
     pub became: Became,
-    /// The approval as it stands now; of a replaced one, the one in its place.
+    /// The approval as it stands now; where another waits in its place, that one.
     pub approval: ApprovalView,
 }
 
@@ -169,72 +171,48 @@ impl Decisions {
             entered.tx.rollback().await?;
             return Err(DecisionError::NeedsAnother);
         }
-        let Ruling { what, seen } = ruling;
-        let mut became = id;
-        match what {
+        match ruling.0 {
             What::Approve => {
-                self.approve(entered, &row, seen).await?;
+                self.approve(entered, &row).await?;
                 hooks::between_claim_and_run(id).await;
                 self.carry_out(&row).await?;
             }
-            What::Reject(reason) => self.reject(entered, &row, reason.as_deref(), seen).await?,
+            What::Reject(reason) => self.reject(entered, &row, reason.as_deref()).await?,
             What::Edit(arguments) => {
                 entered.tx.rollback().await?;
-                became = self.edit((person, door), &row, arguments, seen).await?;
+                self.edit((person, door), &row, arguments).await?;
             }
         }
-        self.settled(row.school_id, became, became != id).await
+        self.settled(row.school_id, id).await
     }
 
-    async fn approve(&self, entered: Entered, row: &Row, seen: Option<DateTime<Utc>>) -> Result<(), DecisionError> {
+    async fn approve(&self, entered: Entered, row: &Row) -> Result<(), DecisionError> {
         let verdict = Verdict {
             status: "executing",
             by: entered.standing.actor.sub,
             reason: None,
             result: None,
-            seen,
         };
-        let ruled = Ruled {
-            action: "APPROVE",
-            approval: row,
-            reason: None,
-            arguments: None,
-        };
-        claim(entered, verdict, ruled).await
+        claim(entered, verdict, Ruled::new("APPROVE", row)).await
     }
 
-    async fn reject(
-        &self,
-        entered: Entered,
-        row: &Row,
-        reason: Option<&str>,
-        seen: Option<DateTime<Utc>>,
-    ) -> Result<(), DecisionError> {
+    async fn reject(&self, entered: Entered, row: &Row, reason: Option<&str>) -> Result<(), DecisionError> {
         let result = as_json(&AgentToolResult::error(rejected(reason)))?;
         let verdict = Verdict {
             status: "rejected",
             by: entered.standing.actor.sub,
             reason,
             result: Some(&result),
-            seen,
         };
         let ruled = Ruled {
-            action: "REJECT",
-            approval: row,
             reason,
-            arguments: None,
+            ..Ruled::new("REJECT", row)
         };
         claim(entered, verdict, ruled).await
     }
 
-    /// Asks about the same tool with other arguments, after it went through every gate with them. Answers what is asked instead.
-    async fn edit(
-        &self,
-        (person, door): (&Person, Door),
-        row: &Row,
-        arguments: Value,
-        seen: Option<DateTime<Utc>>,
-    ) -> Result<Uuid, DecisionError> {
+    /// Asks about the same tool with other arguments, after it went through every gate with them.
+    async fn edit(&self, (person, door): (&Person, Door), row: &Row, arguments: Value) -> Result<(), DecisionError> {
         let tried = self.pipeline.try_out(self.incoming(row, &arguments)?).await;
         let (call, preview) = tried.map_err(|error| match error.kind() {
             Kind::Denial | Kind::Rejection => DecisionError::Invalid(to_tool_error(&error, "edit")),
@@ -249,21 +227,19 @@ impl Decisions {
             by: entered.standing.actor.sub,
             reason: None,
             result: None,
-            seen,
         };
         if !rows::claim(&mut entered.tx, row.school_id, row.id, verdict).await? {
             return Err(DecisionError::TooLate);
         }
         let instead = call.request().ask_instead(&mut entered.tx, &preview, row.id).await?;
+        let instead = instead.ok_or_else(|| DecisionError::Invalid(WAITS_ALREADY.to_owned()))?;
         let ruled = Ruled {
-            action: "EDIT",
-            approval: &row,
-            reason: None,
             arguments: Some(&arguments),
+            instead: Some(instead),
+            ..Ruled::new("EDIT", &row)
         };
         audit_decision(&mut entered.tx, &entered.caller, &entered.standing, ruled).await?;
-        entered.tx.commit().await?;
-        instead.ok_or(DecisionError::TooLate)
+        Ok(entered.tx.commit().await?)
     }
 
     /// Runs an approved call, and stores what comes of it. A failure that may pass leaves it to be taken up again.
@@ -275,12 +251,12 @@ impl Decisions {
             preview: row.preview.clone(),
             scope_context: row.scope_context.clone(),
             previewed_at: row.previewed_at,
-            is_changed: row.replaces.is_some(),
+            is_changed: row.is_changed,
         };
         let incoming = self.incoming(row, &row.arguments)?;
         match self.pipeline.carry_out(incoming, &approved).await {
-            Ok(End::Reply(_)) => Ok(()),
-            Ok(End::Asks(preview)) => self.ask_anew(row, &preview).await,
+            Ok(None) => Ok(()),
+            Ok(Some((call, preview))) => self.ask_anew(row, &call, &preview).await,
             Err(error) if is_final(&error) => {
                 let text = to_tool_error(&error, &row.event);
                 self.fail(row, text).await
@@ -292,10 +268,13 @@ impl Decisions {
         }
     }
 
-    async fn ask_anew(&self, row: &Row, preview: &Preview) -> Result<(), DecisionError> {
-        let handler = self.pipeline.handlers().get(&row.event).ok_or(DecisionError::Unknown)?;
+    /// Asks in the place of an approved call, which is final then, about what it would do by now.
+    async fn ask_anew(&self, row: &Row, call: &Admission<'_>, preview: &Preview) -> Result<(), DecisionError> {
         let mut tx = self.begin(row).await?;
-        rows::ask_anew(&mut tx, row.school_id, row.id, approval::shown(handler, preview)).await?;
+        // else somebody else who took it up has asked, or done it
+        if rows::ask_anew(&mut tx, row.school_id, row.id).await? {
+            call.request().ask_instead(&mut tx, preview, row.id).await?;
+        }
         Ok(tx.commit().await?)
     }
 
@@ -340,18 +319,21 @@ impl Decisions {
         })
     }
 
-    async fn settled(&self, school: Uuid, id: Uuid, is_instead: bool) -> Result<Settled, DecisionError> {
+    async fn settled(&self, school: Uuid, id: Uuid) -> Result<Settled, DecisionError> {
         let mut tx = self.pipeline.database().begin(Tenant::School(school), LIMIT).await?;
-        let row = rows::find(&mut tx, id).await?.ok_or(DecisionError::Unknown)?;
-        tx.rollback().await?;
+        let mut row = rows::find(&mut tx, id).await?.ok_or(DecisionError::Unknown)?;
         let became = match row.status.as_str() {
-            _ if is_instead => Became::Replaced,
             "executed" => Became::Executed,
             "failed" => Became::Failed,
             "rejected" => Became::Rejected,
-            "pending" => Became::AskedAnew,
+            "replaced" => Became::Replaced,
+            "asked_anew" => Became::AskedAnew,
             _ => Became::Executing,
         };
+        if let Some(instead) = rows::instead(&mut tx, school, id).await? {
+            row = rows::find(&mut tx, instead).await?.ok_or(DecisionError::Unknown)?;
+        }
+        tx.rollback().await?;
         Ok(Settled {
             became,
             approval: ApprovalView::of(row, true),

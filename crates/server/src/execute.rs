@@ -117,15 +117,25 @@ impl Pipeline {
     }
 
     /// Runs a call again that a person approved. Where it would no longer do what was approved, nothing is done, and what it would do
-    /// is answered.
+    /// is handed to whoever asks about it.
     ///
     /// # Errors
     ///
     /// Whatever ends the call, as at any other.
-    pub(crate) async fn carry_out(&self, incoming: Incoming, approved: &Approved) -> Result<End, ToolError> {
+    pub(crate) async fn carry_out(
+        &self,
+        incoming: Incoming,
+        approved: &Approved,
+    ) -> Result<Option<(Admission<'_>, Preview)>, ToolError> {
         let word = Word::Approved(approved);
         let deadline_ms = incoming.deadline_ms;
-        let run = async { self.run(&self.admit(incoming)?, word).await };
+        let run = async {
+            let call = self.admit(incoming)?;
+            match self.run(&call, word).await? {
+                End::Reply(_) => Ok(None),
+                End::Asks(preview) => Ok(Some((call, preview))),
+            }
+        };
         limited(deadline_ms, Box::pin(run)).await
     }
 
@@ -222,7 +232,7 @@ impl Admission<'_> {
 }
 
 /// How a call ends that was not refused.
-pub(crate) enum End {
+enum End {
     /// With its reply; a write's effect was made, now or before.
     Reply(AgentToolResult),
     /// Undone, as a person must say yes to this first.

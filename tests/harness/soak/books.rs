@@ -188,7 +188,7 @@ const WRONG: [(&str, &str); 10] = [
     ),
     (
         "an approval that is not decided",
-        "SELECT id || ' ' || status FROM approvals WHERE status NOT IN ('executed', 'rejected', 'replaced')",
+        "SELECT id || ' ' || status FROM approvals WHERE status NOT IN ('executed', 'rejected', 'replaced', 'asked_anew')",
     ),
     (
         "an approval that was not carried out as often as it should",
@@ -213,12 +213,13 @@ const WRONG: [(&str, &str); 10] = [
           WHERE p.status = 'executed' AND NOT EXISTS (SELECT FROM announcements n WHERE n.title = p.arguments ->> 'title')",
     ),
     (
-// of a call that was decided while another run made it again, its end tells enough
+        // of a call that was decided while another run made it again, its end tells enough
         "a question or approval that was not settled and told once",
         "SELECT w.turn_id || ' ' || w.tool_call_id FROM turn_waits w
            LEFT JOIN turn_events e ON e.turn_id = w.turn_id AND e.event ->> 'toolCallId' = w.tool_call_id
           GROUP BY w.turn_id, w.tool_call_id, w.settled_at, w.approval_id
-         HAVING w.settled_at IS NULL OR count(e) FILTER (WHERE e.event ->> 'type' IN ('answered', 'decided')) > 1
+         HAVING w.settled_at IS NULL OR count(e) FILTER (WHERE e.event ->> 'type' IN ('answered', 'decided')
+                                    AND coalesce(e.event ->> 'decision', '') NOT IN ('replaced', 'asked_anew')) > 1
              OR count(e) FILTER (WHERE e.event ->> 'type' IN ('answered', 'decided')
                                     OR (w.approval_id IS NOT NULL AND e.event ->> 'type' = 'tool_ended')) = 0",
     ),

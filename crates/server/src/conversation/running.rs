@@ -7,7 +7,8 @@ use super::{
     ConversationError, Conversations, Due, LIMIT, Place, WAIT_LIMIT,
     ending::{self, Why},
     reports::{ReportError, ended, storable},
-    waiting::{Until, go_on, tell_settled},
+    telling::{tell_settled, tell_waiting},
+    waiting::{Until, go_on},
 };
 use crate::{
     clock,
@@ -281,6 +282,7 @@ async fn wait_or_go_on(tx: &mut Tx, held: &Held) -> Result<Option<Due>, ReportEr
     if turn::is_waiting(tx, held).await? {
         let until = DateTime::from_timestamp_millis(clock::deadline_in(WAIT_LIMIT)).unwrap_or_default();
         turn::let_wait(tx, held, until).await?;
+        tell_waiting(tx, held).await.map_err(as_report_error)?;
         return Ok(None);
     }
     Ok(Some(go_on(tx, held, Until::Anew).await.map_err(as_report_error)?))

@@ -1,7 +1,13 @@
 //! Turns that wait for somebody, and how they go on: a question that is answered, an approval that is settled, and the next dispatch
 //! once nothing is open any more.
 
-use super::{ConversationError, Conversations, Due, Person, TURN_LIMIT, ending::Why, history, wanted};
+use super::{
+    ConversationError, Conversations, Due, Person, TURN_LIMIT,
+    ending::Why,
+    history,
+    telling::{tell_settled, tell_waiting},
+    wanted,
+};
 use crate::{
     clock,
     db::{
@@ -15,9 +21,9 @@ use chrono::DateTime;
 use contract::{
     AgentToolResult,
     tools::contract_hash,
-    turn::{Decision, JournalEntry, TurnEvent, TurnMessage},
+    turn::{Decision, JournalEntry, TurnMessage},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -116,13 +122,28 @@ impl Conversations {
         };
         // the decision may come before the run has reported that it waits
         turn::wait_for(&mut tx, &held, tool_call_id, Asked::Approval { id: approval }).await?;
-        if !turn::settle(&mut tx, &held, tool_call_id, Settled::Decision(decision)).await? {
+        let settled = Settled::Decision { approval, decision };
+        if !turn::settle(&mut tx, &held, tool_call_id, settled).await? {
             tx.rollback().await?;
             return Ok(None);
         }
         let due = keep_and_go_on(&mut tx, &held, tool_call_id, result).await?;
         tx.commit().await?;
         Ok(due)
+    }
+
+    /// Tells a turn that waits that something is asked in the place of what it waited for. Told again, it changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails; it is to be told again then.
+    pub async fn asked_instead(&self, school: Uuid, turn: Uuid) -> Result<(), ConversationError> {
+        let mut tx = self.hold_school(school, turn).await?;
+        let held = turn::hold(&mut tx, turn).await?;
+        if let Some(held) = held.filter(|held| held.status == "waiting") {
+            tell_waiting(&mut tx, &held).await?;
+        }
+        Ok(tx.commit().await?)
     }
 
     /// The message of a turn that is due, unless it has been taken up or has ended meanwhile. A turn whose person may not come in any
@@ -228,10 +249,15 @@ async fn keep_and_go_on(
     };
     let value = serde_json::to_value(&entry).map_err(DispatchError::from)?;
     turn::keep(tx, held, &[entry.name()], &[value]).await?;
-    if held.status == "waiting" && !turn::is_waiting(tx, held).await? {
-        return Ok(Some(go_on(tx, held, Until::Anew).await?));
+    if held.status != "waiting" {
+        // a run has it, and what that tells comes first
+        return Ok(None);
     }
-    Ok(None)
+    if turn::is_waiting(tx, held).await? {
+        tell_waiting(tx, held).await?;
+        return Ok(None);
+    }
+    Ok(Some(go_on(tx, held, Until::Anew).await?))
 }
 
 /// How long a turn that goes on may be worked on.
@@ -255,33 +281,4 @@ pub(super) async fn go_on(tx: &mut Tx, held: &Held, until: Until) -> Result<Due,
         school: held.school_id,
         turn: held.id,
     })
-}
-
-/// Tells what was settled, after all that the last run told. Whoever gives the turn to a run does so before: that run has the results,
-/// and does not wait for them.
-pub(super) async fn tell_settled(tx: &mut Tx, held: &Held) -> Result<(), ConversationError> {
-    let settled = turn::untold(tx, held).await?;
-    let events: Result<Vec<Value>, _> = settled
-        .into_iter()
-        .filter_map(|wait| event_of(wait).map(serde_json::to_value))
-        .collect();
-    let events = events.map_err(DispatchError::from)?;
-    let at = turn::next_place(tx, held).await?;
-    rows::store_events(tx, held.id, at, &events).await?;
-    Ok(())
-}
-
-fn event_of(wait: turn::Wait) -> Option<TurnEvent> {
-    match (wait.approval_id, wait.answer, wait.decision) {
-        (Some(approval_id), _, Some(decision)) => Some(TurnEvent::Decided {
-            tool_call_id: wait.tool_call_id,
-            approval_id,
-            decision: serde_json::from_value(json!(decision)).ok()?,
-        }),
-        (None, Some(answer), _) => Some(TurnEvent::Answered {
-            tool_call_id: wait.tool_call_id,
-            answer,
-        }),
-        _ => None,
-    }
 }

@@ -82,19 +82,21 @@ pub(crate) struct Row {
     pub(crate) reason: Option<String>,
     pub(crate) result: Option<Value>,
     pub(crate) replaces: Option<Uuid>,
+    /// Whether these are other arguments than the call came with.
+    pub(crate) is_changed: bool,
     pub(crate) expires_at: DateTime<Utc>,
     pub(crate) created_at: DateTime<Utc>,
 }
 
-/// What was asked for under a key, in order: the call itself, and then what people made of it. The school is that of the frame, or for
-/// a platform administrator any.
+/// What was asked for under a key, in order: the call itself, and then what took its place, the last of which counts. The school is that
+/// of the frame, or for a platform administrator any.
 pub(crate) async fn asked(tx: &mut Tx, key: &str) -> DbResult<Vec<Asked>> {
     Ok(sqlx::query_as!(
         Asked,
         r#"SELECT a.id, a.event, a.requester_sub AS requester, a.arguments_digest AS digest, a.preview, a.scope_context,
                   a.expires_at, a.result
              FROM schools s JOIN approvals a ON a.school_id = s.id AND a.key = $1
-            ORDER BY a.replaces IS NOT NULL, a.id"#,
+            ORDER BY a.replaces IS NOT NULL, a.status NOT IN ('replaced', 'asked_anew'), a.id"#,
         key
     )
     .fetch_all(tx.connection()?)
@@ -124,7 +126,7 @@ pub(crate) async fn check_deferred(tx: &mut Tx) -> DbResult<()> {
     Ok(())
 }
 
-/// Asks; none where the same key has asked before.
+/// Asks; none where the same key has asked before, or the same call of the turn waits already.
 pub(crate) async fn ask(tx: &mut Tx, new: NewApproval<'_>) -> DbResult<Option<Uuid>> {
     let shown = new.shown;
     Ok(sqlx::query_scalar!(
@@ -133,7 +135,7 @@ pub(crate) async fn ask(tx: &mut Tx, new: NewApproval<'_>) -> DbResult<Option<Uu
                                 approver_action, approver_resource, replaces, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
                  now() + make_interval(secs => $21))
-         ON CONFLICT (school_id, key) WHERE replaces IS NULL DO NOTHING
+         ON CONFLICT DO NOTHING
          RETURNING id",
         new.school_id,
         Uuid::now_v7(),
@@ -165,11 +167,13 @@ pub(crate) async fn ask(tx: &mut Tx, new: NewApproval<'_>) -> DbResult<Option<Uu
 pub(crate) async fn find(tx: &mut Tx, id: Uuid) -> DbResult<Option<Row>> {
     Ok(sqlx::query_as!(
         Row,
-        "SELECT a.school_id, a.id, a.turn_id, a.tool_call_id, a.key, a.event, a.contract_hash, a.arguments,
+        r#"SELECT a.school_id, a.id, a.turn_id, a.tool_call_id, a.key, a.event, a.contract_hash, a.arguments,
                 a.requester_sub AS requester, a.identity, a.scope, a.door, a.campus_id, a.preview, a.scope_context, a.previewed_at,
                 a.approver_action, a.approver_resource, a.status, a.attempts, a.decided_at, a.reason, a.result, a.replaces,
+                a.arguments_digest <> (SELECT f.arguments_digest FROM approvals f
+                                        WHERE f.school_id = a.school_id AND f.key = a.key AND f.replaces IS NULL) AS "is_changed!",
                 a.expires_at, a.created_at
-           FROM schools s JOIN approvals a ON a.school_id = s.id AND a.id = $1",
+           FROM schools s JOIN approvals a ON a.school_id = s.id AND a.id = $1"#,
         id
     )
     .fetch_optional(tx.connection()?)
@@ -180,14 +184,16 @@ pub(crate) async fn find(tx: &mut Tx, id: Uuid) -> DbResult<Option<Row>> {
 pub(crate) async fn waiting(tx: &mut Tx, requester: Uuid, rows: i64) -> DbResult<Vec<Row>> {
     Ok(sqlx::query_as!(
         Row,
-        "SELECT a.school_id, a.id, a.turn_id, a.tool_call_id, a.key, a.event, a.contract_hash, a.arguments,
+        r#"SELECT a.school_id, a.id, a.turn_id, a.tool_call_id, a.key, a.event, a.contract_hash, a.arguments,
                 a.requester_sub AS requester, a.identity, a.scope, a.door, a.campus_id, a.preview, a.scope_context, a.previewed_at,
                 a.approver_action, a.approver_resource, a.status, a.attempts, a.decided_at, a.reason, a.result, a.replaces,
+                a.arguments_digest <> (SELECT f.arguments_digest FROM approvals f
+                                        WHERE f.school_id = a.school_id AND f.key = a.key AND f.replaces IS NULL) AS "is_changed!",
                 a.expires_at, a.created_at
            FROM schools s JOIN approvals a ON a.school_id = s.id
           WHERE a.status = 'pending' AND a.expires_at > now()
             AND (a.requester_sub = $1 OR a.approver_action IS NOT NULL)
-          ORDER BY a.id DESC LIMIT $2",
+          ORDER BY a.id DESC LIMIT $2"#,
         requester,
         rows
     )
@@ -203,8 +209,6 @@ pub(crate) struct Verdict<'a> {
     pub(crate) by: Uuid,
     pub(crate) reason: Option<&'a str>,
     pub(crate) result: Option<&'a Value>,
-    /// Which preview was seen, where that is said.
-    pub(crate) seen: Option<DateTime<Utc>>,
 }
 
 /// Decides: for one of all who try. False where it was decided before, has expired, or its turn has ended.
@@ -213,7 +217,6 @@ pub(crate) async fn claim(tx: &mut Tx, school: Uuid, id: Uuid, verdict: Verdict<
         "UPDATE approvals a
             SET status = $3, decided_by = $4, decided_at = now(), reason = $5, result = $6, attempts = 1, claimed_at = now()
           WHERE a.school_id = $1 AND a.id = $2 AND a.status = 'pending' AND a.expires_at > now()
-            AND ($7::timestamptz IS NULL OR a.previewed_at = $7)
             AND NOT EXISTS (SELECT FROM turns t
                              WHERE t.school_id = a.school_id AND t.id = a.turn_id AND t.ended_at IS NOT NULL)",
         school,
@@ -222,7 +225,6 @@ pub(crate) async fn claim(tx: &mut Tx, school: Uuid, id: Uuid, verdict: Verdict<
         verdict.by,
         verdict.reason,
         verdict.result.map(Json) as _,
-        verdict.seen,
     )
     .execute(tx.connection()?)
     .await?;
@@ -255,26 +257,27 @@ pub(crate) async fn failed(tx: &mut Tx, school: Uuid, id: Uuid, result: &Value) 
     Ok(())
 }
 
-/// Asks again about an approved call that would do something else by now.
-pub(crate) async fn ask_anew(tx: &mut Tx, school: Uuid, id: Uuid, shown: Shown<'_>) -> DbResult<()> {
-    sqlx::query!(
-        "UPDATE approvals
-            SET status = 'pending', contract_hash = $3, campus_id = $4, preview = $5, scope_context = $6, previewed_at = $7,
-                approver_action = $8, approver_resource = $9, attempts = 0, decided_by = NULL, decided_at = NULL
-          WHERE school_id = $1 AND id = $2 AND status = 'executing'",
+/// Ends an approval whose call would do something else by now. False where it is not being carried out any more.
+pub(crate) async fn ask_anew(tx: &mut Tx, school: Uuid, id: Uuid) -> DbResult<bool> {
+    let ended = sqlx::query!(
+        "UPDATE approvals SET status = 'asked_anew' WHERE school_id = $1 AND id = $2 AND status = 'executing'",
         school,
         id,
-        shown.contract_hash,
-        shown.campus_id,
-        Json(shown.preview) as _,
-        shown.scope_context,
-        shown.previewed_at,
-        shown.approver_action,
-        shown.approver_resource,
     )
     .execute(tx.connection()?)
     .await?;
-    Ok(())
+    Ok(ended.rows_affected() == 1)
+}
+
+/// The approval that waits in the place of another, if one does.
+pub(crate) async fn instead(tx: &mut Tx, school: Uuid, replaced: Uuid) -> DbResult<Option<Uuid>> {
+    Ok(sqlx::query_scalar!(
+        "SELECT id FROM approvals WHERE school_id = $1 AND replaces = $2",
+        school,
+        replaced
+    )
+    .fetch_optional(tx.connection()?)
+    .await?)
 }
 
 /// Ends what nobody decided in time, in all schools.
@@ -308,7 +311,7 @@ pub(crate) async fn revoke(database: &Database, result: &Value) -> DbResult<u64>
 pub(crate) async fn resume(database: &Database, after: Duration) -> DbResult<Vec<Row>> {
     Ok(sqlx::query_as!(
         Row,
-        "UPDATE approvals a SET attempts = a.attempts + 1, claimed_at = now()
+        r#"UPDATE approvals a SET attempts = a.attempts + 1, claimed_at = now()
           WHERE a.status = 'executing' AND (a.school_id, a.id) IN (
                 SELECT school_id, id FROM approvals
                  WHERE status = 'executing' AND claimed_at <= now() - make_interval(secs => $1)
@@ -316,7 +319,9 @@ pub(crate) async fn resume(database: &Database, after: Duration) -> DbResult<Vec
          RETURNING a.school_id, a.id, a.turn_id, a.tool_call_id, a.key, a.event, a.contract_hash, a.arguments,
                 a.requester_sub AS requester, a.identity, a.scope, a.door, a.campus_id, a.preview, a.scope_context, a.previewed_at,
                 a.approver_action, a.approver_resource, a.status, a.attempts, a.decided_at, a.reason, a.result, a.replaces,
-                a.expires_at, a.created_at",
+                a.arguments_digest <> (SELECT f.arguments_digest FROM approvals f
+                                        WHERE f.school_id = a.school_id AND f.key = a.key AND f.replaces IS NULL) AS "is_changed!",
+                a.expires_at, a.created_at"#,
         after.as_secs_f64(),
         MAX_SWEPT,
     )
@@ -332,24 +337,29 @@ pub(crate) struct Untold {
     pub(crate) turn_id: Uuid,
     pub(crate) tool_call_id: String,
     pub(crate) status: String,
-    pub(crate) result: Value,
+    /// What came of the call; none where another approval waits in the place of this one.
+    pub(crate) result: Option<Value>,
 }
 
-/// What turns that have not ended do not know yet, in all schools. Whoever has no turn to go on is not told.
+/// What turns that have not ended do not know yet, in all schools. Whoever has no turn to go on is not told. A turn under way is told
+/// by whoever lets it wait or go on that something was asked in the place of something else.
 pub(crate) async fn untold(database: &Database) -> DbResult<Vec<Untold>> {
     sqlx::query!(
         "UPDATE approvals a SET told = true
-          WHERE NOT a.told AND a.turn_id IS NOT NULL AND a.result IS NOT NULL
+          WHERE NOT a.told AND a.turn_id IS NOT NULL AND a.status NOT IN ('pending', 'executing')
             AND NOT EXISTS (SELECT FROM turns t WHERE t.school_id = a.school_id AND t.id = a.turn_id AND t.ended_at IS NULL)"
     )
     .execute(database.operator())
     .await?;
     Ok(sqlx::query_as!(
         Untold,
-        r#"SELECT school_id, id, turn_id AS "turn_id!", tool_call_id, status, result AS "result!"
-             FROM approvals
-            WHERE NOT told AND turn_id IS NOT NULL AND result IS NOT NULL
-            ORDER BY school_id, id LIMIT $1"#,
+        r#"SELECT a.school_id, a.id, a.turn_id AS "turn_id!", a.tool_call_id, a.status, a.result
+             FROM approvals a
+            WHERE NOT a.told AND a.turn_id IS NOT NULL
+              AND (a.result IS NOT NULL
+                   OR a.status IN ('replaced', 'asked_anew')
+                      AND EXISTS (SELECT FROM turns t WHERE t.school_id = a.school_id AND t.id = a.turn_id AND t.status = 'waiting'))
+            ORDER BY a.school_id, a.id LIMIT $1"#,
         MAX_SWEPT
     )
     .fetch_all(database.operator())
@@ -366,4 +376,45 @@ pub(crate) async fn told(database: &Database, school: Uuid, id: Uuid) -> DbResul
     .execute(database.operator())
     .await?;
     Ok(())
+}
+
+/// An approval that waits in the place of another.
+#[derive(Debug)]
+pub(crate) struct Instead {
+    pub(crate) replaced: Uuid,
+    pub(crate) status: String,
+    pub(crate) id: Uuid,
+    pub(crate) tool_call_id: String,
+    pub(crate) preview: Value,
+    pub(crate) scope_context: String,
+    pub(crate) expires_at: DateTime<Utc>,
+}
+
+/// What was asked in the place of something else and is not among the turn's events yet, in order; it is from now on, and is what the
+/// calls wait for.
+pub(crate) async fn moved(tx: &mut Tx, school: Uuid, turn: Uuid) -> DbResult<Vec<Instead>> {
+    let mut found = sqlx::query_as!(
+        Instead,
+        "UPDATE approvals a SET told = true FROM approvals n
+          WHERE a.school_id = $1 AND a.turn_id = $2 AND a.status IN ('replaced', 'asked_anew') AND NOT a.told
+            AND n.school_id = a.school_id AND n.replaces = a.id
+         RETURNING a.id AS replaced, a.status, n.id, n.tool_call_id, n.preview, n.scope_context, n.expires_at",
+        school,
+        turn
+    )
+    .fetch_all(tx.connection()?)
+    .await?;
+    found.sort_by_key(|instead| instead.id);
+    for instead in &found {
+        sqlx::query!(
+            "UPDATE turn_waits SET approval_id = $3 WHERE school_id = $1 AND turn_id = $2 AND approval_id = $4",
+            school,
+            turn,
+            instead.id,
+            instead.replaced
+        )
+        .execute(tx.connection()?)
+        .await?;
+    }
+    Ok(found)
 }

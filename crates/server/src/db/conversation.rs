@@ -3,7 +3,7 @@
 use super::{Database, DbResult, Tx};
 use chrono::{DateTime, Utc};
 use contract::turn::JournalEntry;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::types::Json;
 use std::time::Duration;
@@ -55,8 +55,20 @@ pub(crate) struct ToldTurn {
     pub(crate) outcome: String,
     /// What was kept of the supervisor's conversation, in no order.
     pub(crate) kept: Vec<JournalEntry>,
+    /// What its agents asked approval for.
+    pub(crate) approvals: Vec<ToldApproval>,
     /// How many ended turns the thread has.
     pub(crate) of: i64,
+}
+
+/// What became of a call that waited for approval in an ended turn.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ToldApproval {
+    pub(crate) tool_call_id: String,
+    pub(crate) event: String,
+    pub(crate) status: String,
+    /// As the model reads it, once it is final.
+    pub(crate) result: Option<Value>,
 }
 
 /// Where an event stands among those of its turn.
@@ -172,7 +184,12 @@ pub(crate) async fn told(tx: &mut Tx, thread: Uuid, limit: i64) -> DbResult<Vec<
                   FROM turn_messages m
                  WHERE m.school_id = t.school_id AND m.turn_id = t.id
                    AND (m.entry ->> 'within' = '' OR (m.entry ->> 'kept' = 'result' AND position('/' IN m.name) = 0))
-               ) AS "kept: Json<Vec<JournalEntry>>"
+               ) AS "kept: Json<Vec<JournalEntry>>",
+               (SELECT json_agg(json_build_object('tool_call_id', a.tool_call_id, 'event', a.event, 'status', a.status, 'result', a.result)
+                                ORDER BY a.id)
+                  FROM approvals a
+                 WHERE a.school_id = t.school_id AND a.turn_id = t.id AND a.status NOT IN ('replaced', 'asked_anew')
+               ) AS "approvals: Json<Vec<ToldApproval>>"
           FROM turns t
          WHERE t.thread_id = $1 AND t.ended_at IS NOT NULL
          ORDER BY t.id DESC
@@ -188,6 +205,7 @@ pub(crate) async fn told(tx: &mut Tx, thread: Uuid, limit: i64) -> DbResult<Vec<
         status: row.status,
         outcome: row.outcome,
         kept: row.kept.map(|kept| kept.0).unwrap_or_default(),
+        approvals: row.approvals.map(|approvals| approvals.0).unwrap_or_default(),
         of: row.of,
     });
     Ok(told.collect())

@@ -31,11 +31,8 @@ pub(crate) struct Held {
 /// Something that a turn waits for.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    pub(crate) tool_call_id: String,
     pub(crate) approval_id: Option<Uuid>,
     pub(crate) choices: Vec<String>,
-    pub(crate) answer: Option<String>,
-    pub(crate) decision: Option<String>,
     pub(crate) is_settled: bool,
 }
 
@@ -72,7 +69,30 @@ pub(crate) enum Settled<'a> {
     /// By an answer.
     Answer(&'a str),
     /// By a decision.
-    Decision(Decision),
+    Decision {
+        /// About what; it may have taken the place of what was waited for.
+        approval: Uuid,
+        /// Which.
+        decision: Decision,
+    },
+}
+
+/// What was settled, and what came of the call where that was approved or not.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) tool_call_id: String,
+    pub(crate) approval_id: Option<Uuid>,
+    pub(crate) answer: Option<String>,
+    pub(crate) decision: Option<String>,
+    pub(crate) result: Option<Value>,
+    pub(crate) arguments: Option<Value>,
+}
+
+/// A call, as the turn's events tell it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) agent: String,
+    pub(crate) tool: String,
 }
 
 /// Whose turn it is, so that it can be dispatched anew.
@@ -237,7 +257,7 @@ pub(crate) async fn wait_for(tx: &mut Tx, turn: &Held, tool_call_id: &str, asked
 pub(crate) async fn wait(tx: &mut Tx, turn: &Held, tool_call_id: &str) -> DbResult<Option<Wait>> {
     Ok(sqlx::query_as!(
         Wait,
-        r#"SELECT tool_call_id, approval_id, choices, answer, decision, settled_at IS NOT NULL AS "is_settled!"
+        r#"SELECT approval_id, choices, settled_at IS NOT NULL AS "is_settled!"
              FROM turn_waits WHERE school_id = $1 AND turn_id = $2 AND tool_call_id = $3"#,
         turn.school_id,
         turn.id,
@@ -268,18 +288,19 @@ pub(crate) async fn open(tx: &mut Tx, turn: Uuid) -> DbResult<Open> {
 
 /// Settles what a call waits for. False where it was settled before.
 pub(crate) async fn settle(tx: &mut Tx, turn: &Held, tool_call_id: &str, settled: Settled<'_>) -> DbResult<bool> {
-    let (answer, decision) = match settled {
-        Settled::Answer(text) => (Some(text), None),
-        Settled::Decision(decision) => (None, Some(decision.as_str())),
+    let (answer, decision, approval) = match settled {
+        Settled::Answer(text) => (Some(text), None, None),
+        Settled::Decision { approval, decision } => (None, Some(decision.as_str()), Some(approval)),
     };
     let updated = sqlx::query!(
-        "UPDATE turn_waits SET answer = $4, decision = $5, settled_at = now()
+        "UPDATE turn_waits SET answer = $4, decision = $5, approval_id = $6, settled_at = now()
           WHERE school_id = $1 AND turn_id = $2 AND tool_call_id = $3 AND settled_at IS NULL",
         turn.school_id,
         turn.id,
         tool_call_id,
         answer,
-        decision
+        decision,
+        approval
     )
     .execute(tx.connection()?)
     .await?;
@@ -298,26 +319,44 @@ pub(crate) async fn is_waiting(tx: &mut Tx, turn: &Held) -> DbResult<bool> {
 }
 
 /// What was settled and is not among the turn's events yet, in the order in which it was; it is from now on.
-pub(crate) async fn untold(tx: &mut Tx, turn: &Held) -> DbResult<Vec<Wait>> {
+pub(crate) async fn untold(tx: &mut Tx, turn: &Held) -> DbResult<Vec<Told>> {
     let mut found = sqlx::query!(
-        r#"UPDATE turn_waits SET told = true
+        r#"UPDATE turn_waits w SET told = true
             WHERE school_id = $1 AND turn_id = $2 AND settled_at IS NOT NULL AND NOT told
-           RETURNING tool_call_id, approval_id, choices, answer, decision, settled_at AS "settled_at!""#,
+           RETURNING tool_call_id, approval_id, answer, decision, settled_at AS "settled_at!",
+                     (SELECT a.result FROM approvals a WHERE a.school_id = w.school_id AND a.id = w.approval_id) AS result,
+                     (SELECT a.arguments FROM approvals a WHERE a.school_id = w.school_id AND a.id = w.approval_id) AS arguments"#,
         turn.school_id,
         turn.id
     )
     .fetch_all(tx.connection()?)
     .await?;
     found.sort_by(|a, b| (a.settled_at, &a.tool_call_id).cmp(&(b.settled_at, &b.tool_call_id)));
-    let waits = found.into_iter().map(|row| Wait {
+    let told = found.into_iter().map(|row| Told {
         tool_call_id: row.tool_call_id,
         approval_id: row.approval_id,
-        choices: row.choices,
         answer: row.answer,
         decision: row.decision,
-        is_settled: true,
+        result: row.result,
+        arguments: row.arguments,
     });
-    Ok(waits.collect())
+    Ok(told.collect())
+}
+
+/// Whose call this is and of which tool, where the turn's events say.
+pub(crate) async fn call(tx: &mut Tx, turn: &Held, tool_call_id: &str) -> DbResult<Option<Call>> {
+    Ok(sqlx::query_as!(
+        Call,
+        r#"SELECT event ->> 'agent' AS "agent!", event ->> 'tool' AS "tool!" FROM turn_events
+            WHERE school_id = $1 AND turn_id = $2 AND event ->> 'type' IN ('tool_started', 'approval_asked')
+              AND event ->> 'toolCallId' = $3
+            LIMIT 1"#,
+        turn.school_id,
+        turn.id,
+        tool_call_id
+    )
+    .fetch_optional(tx.connection()?)
+    .await?)
 }
 
 /// The place after the last event of a turn's current attempt.

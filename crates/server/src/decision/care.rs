@@ -2,8 +2,12 @@
 
 use super::{DecisionError, Decisions, as_json};
 use crate::{
-    conversation::{Conversations, Due},
-    db::approval as rows,
+    approval::REVOKED,
+    conversation::{ConversationError, Conversations, Due},
+    db::{
+        Database,
+        approval::{self as rows, Untold},
+    },
     error::{MASKED_ERROR, ToolError},
 };
 use contract::{AgentToolResult, turn::Decision};
@@ -16,8 +20,6 @@ pub(crate) const GIVEN_UP_AFTER: Duration = Duration::from_mins(2);
 const MAX_TRIES: i32 = 3;
 const EXPIRED: &str = "Nobody decided about this in time, so it was not done. Do not ask again for the same thing in this turn; tell the \
                        person, and what you can do instead.";
-const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done. Do not ask again for the same thing in \
-                       this turn.";
 
 /// A turn that was told what became of a call that it waited for.
 #[derive(Debug)]
@@ -38,15 +40,16 @@ impl Decisions {
         let database = self.pipeline.database();
         let mut told = Vec::new();
         for untold in rows::untold(database).await? {
-            let result: AgentToolResult = serde_json::from_value(untold.result).map_err(ToolError::from)?;
-            let decision = decision_of(&untold.status);
-            let (school, turn) = (untold.school_id, untold.turn_id);
-            let settled = conversations.call_settled(school, turn, &untold.tool_call_id, untold.id, decision, &result);
-            match settled.await {
-                Ok(due) => {
-                    rows::told(database, school, untold.id).await?;
-                    told.push(Told { turn, due });
+            let turn = untold.turn_id;
+            let due = match &untold.result {
+                Some(result) => {
+                    let result: AgentToolResult = serde_json::from_value(result.clone()).map_err(ToolError::from)?;
+                    settle(database, conversations, &untold, &result).await
                 }
+                None => conversations.asked_instead(untold.school_id, turn).await.map(|()| None),
+            };
+            match due {
+                Ok(due) => told.push(Told { turn, due }),
                 // the others are to be told all the same
                 Err(error) => {
                     tracing::error!(%error, approval = %untold.id, "a turn could not be told what was decided");
@@ -82,6 +85,22 @@ impl Decisions {
         }
         Ok(())
     }
+}
+
+/// Tells a turn what came of a call, and notes that it knows.
+async fn settle(
+    database: &Database,
+    conversations: &Conversations,
+    untold: &Untold,
+    result: &AgentToolResult,
+) -> Result<Option<Due>, ConversationError> {
+    let decision = decision_of(&untold.status);
+    let (school, turn) = (untold.school_id, untold.turn_id);
+    let due = conversations
+        .call_settled(school, turn, &untold.tool_call_id, untold.id, decision, result)
+        .await?;
+    rows::told(database, school, untold.id).await?;
+    Ok(due)
 }
 
 /// What became of an approval, in the turn's words. One that was approved stays so, whatever came of the call.

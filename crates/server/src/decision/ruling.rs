@@ -1,7 +1,6 @@
 //! What a person says about a call that waits.
 
 use super::DecisionError;
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 /// The longest reason, in characters; the table holds it to that as well.
@@ -9,10 +8,7 @@ const MAX_REASON_CHARS: usize = 1000;
 
 /// What a person says about a call that waits.
 #[derive(Debug, Clone)]
-pub struct Ruling {
-    pub(super) what: What,
-    pub(super) seen: Option<DateTime<Utc>>,
-}
+pub struct Ruling(pub(super) What);
 
 /// One of three.
 #[derive(Debug, Clone)]
@@ -26,10 +22,7 @@ impl Ruling {
     /// Yes.
     #[must_use]
     pub const fn approve() -> Self {
-        Self {
-            what: What::Approve,
-            seen: None,
-        }
+        Self(What::Approve)
     }
 
     /// No.
@@ -47,24 +40,12 @@ impl Ruling {
                 format!("reason: it has more than {MAX_REASON_CHARS} characters, or some that cannot be stored");
             return Err(DecisionError::Invalid(problem));
         }
-        Ok(Self {
-            what: What::Reject(reason),
-            seen: None,
-        })
+        Ok(Self(What::Reject(reason)))
     }
 
     /// Not so, but with these arguments.
     #[must_use]
     pub const fn edit(arguments: Value) -> Self {
-        Self {
-            what: What::Edit(arguments),
-            seen: None,
-        }
-    }
-
-    /// The same, if the preview is still the one that was seen.
-    #[must_use]
-    pub fn about(self, seen: Option<DateTime<Utc>>) -> Self {
-        Self { seen, ..self }
+        Self(What::Edit(arguments))
     }
 }

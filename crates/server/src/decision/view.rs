@@ -23,8 +23,6 @@ pub struct ApprovalView {
     pub preview: Value,
     /// What the preview covers.
     pub scope_context: String,
-    /// Which preview this is; a decision may name it, and is then about no other.
-    pub previewed_at: DateTime<Utc>,
     /// Who asked for it.
     pub requester: String,
     /// What whoever decides must be allowed to do, where it must be somebody else.
@@ -37,7 +35,7 @@ pub struct ApprovalView {
     pub turn_id: Option<Uuid>,
     /// The call within it.
     pub tool_call_id: String,
-    /// Whose arguments were changed to these.
+    /// In whose place it waits: its arguments were changed to these, or it would have done something else by then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Uuid>,
     /// Why it was rejected.
@@ -66,7 +64,6 @@ impl ApprovalView {
             arguments: row.arguments,
             preview: row.preview,
             scope_context: row.scope_context,
-            previewed_at: row.previewed_at,
             requester: requester.to_owned(),
             approver: row
                 .approver_action

@@ -12,7 +12,6 @@ use crate::{
     rpc::reports::Books,
 };
 use axum::{Json, extract::State, http::StatusCode};
-use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,9 +28,6 @@ pub(super) struct NewDecision {
     /// What the tool is to be called with instead.
     #[serde(default)]
     arguments: Option<Value>,
-    /// Which preview this is about, as it was shown; without it, whichever there is.
-    #[serde(default)]
-    previewed_at: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -44,15 +40,14 @@ enum Said {
 
 impl NewDecision {
     fn ruling(self) -> Result<Ruling, DecisionError> {
-        let ruling = match (self.decision, self.reason, self.arguments) {
-            (Said::Approve, None, None) => Ruling::approve(),
-            (Said::Reject, reason, None) => Ruling::reject(reason)?,
-            (Said::Edit, None, Some(arguments)) => Ruling::edit(arguments),
-            (Said::Approve, _, _) => return Err(invalid("approve takes neither a reason nor arguments")),
-            (Said::Reject, _, Some(_)) => return Err(invalid("reject takes no arguments")),
-            (Said::Edit, _, _) => return Err(invalid("edit takes arguments, and no reason")),
-        };
-        Ok(ruling.about(self.previewed_at))
+        match (self.decision, self.reason, self.arguments) {
+            (Said::Approve, None, None) => Ok(Ruling::approve()),
+            (Said::Reject, reason, None) => Ruling::reject(reason),
+            (Said::Edit, None, Some(arguments)) => Ok(Ruling::edit(arguments)),
+            (Said::Approve, _, _) => Err(invalid("approve takes neither a reason nor arguments")),
+            (Said::Reject, _, Some(_)) => Err(invalid("reject takes no arguments")),
+            (Said::Edit, _, _) => Err(invalid("edit takes arguments, and no reason")),
+        }
     }
 }
 

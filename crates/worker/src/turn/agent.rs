@@ -22,7 +22,7 @@ use crate::{
 };
 use contract::{
     AgentToolResult,
-    turn::{ThreadHistory, ToolOutcome, TurnEvent},
+    turn::{MAX_SHOWN_BYTES, ThreadHistory, ToolOutcome, TurnEvent},
 };
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
@@ -37,8 +37,6 @@ const MAX_CALLS_PER_STEP: usize = 16;
 const MAX_NAME_CHARS: usize = 64;
 /// The longest text of one answer. A person reads a fraction of it; the rest is a model in a loop.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// The most that a success shows for itself: it is made of the arguments, which can be anything.
-const MAX_SHOWN_BYTES: usize = 64 * 1024;
 
 /// How an agent's work comes to rest.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,7 +74,7 @@ enum Plan<'a> {
     Delegate(&'a Subagent, Task),
     Ask(Question),
     Refuse(AgentToolResult),
-    /// Nothing: what came of it was kept.
+    /// Nothing: what came of it was kept, and told by whoever kept it.
     Known(CallResult),
 }
 

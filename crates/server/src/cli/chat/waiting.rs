@@ -130,7 +130,6 @@ enum What {
         tool: String,
         preview: Value,
         /// Which preview that is, as the door names it.
-        previewed_at: Value,
     },
 }
 
@@ -148,7 +147,6 @@ impl Asked {
             id: text(event, "approvalId").to_owned(),
             tool: text(event, "tool").to_owned(),
             preview: event.get("preview").cloned().unwrap_or_default(),
-            previewed_at: Value::Null,
         };
         Self::of(event, what)
     }
@@ -167,14 +165,9 @@ impl Asked {
 
     /// What to show before the answer, which names what is asked; none where it is not, or no more, for this person to say.
     async fn prompt(&mut self, door: &Door) -> anyhow::Result<Option<String>> {
-        let (id, tool, preview, previewed_at) = match &mut self.what {
+        let (id, tool, preview) = match &mut self.what {
             What::Question { question, choices } => return Ok(Some(format!("{question}{}: ", among(choices)))),
-            What::Approval {
-                id,
-                tool,
-                preview,
-                previewed_at,
-            } => (id, tool, preview, previewed_at),
+            What::Approval { id, tool, preview } => (id, tool, preview),
         };
         let approval = match door.get(&format!("/v1/approvals/{id}")).await {
             Err(error) if error.is::<Refused>() => {
@@ -197,7 +190,6 @@ impl Asked {
             print(&harmless(&format!("  By now it would do this: {now}")))?;
             *preview = now;
         }
-        *previewed_at = approval.get("previewedAt").cloned().unwrap_or_default();
         Ok(Some(format!("{tool} {}: approve or reject? ", subject(preview))))
     }
 
@@ -223,13 +215,7 @@ impl Asked {
                 }
                 Ok(json!({"toolCallId": self.call, "answer": answer}))
             }
-            What::Approval { previewed_at, .. } => {
-                let mut body = decision(said).ok_or(HOW_TO_DECIDE)?;
-                if !previewed_at.is_null() {
-                    body.insert("previewedAt".to_owned(), previewed_at.clone());
-                }
-                Ok(body.into())
-            }
+            What::Approval { .. } => Ok(decision(said).ok_or(HOW_TO_DECIDE)?.into()),
         }
     }
 
