@@ -84,7 +84,7 @@ async fn decide_at_a_terminal() {
         done && listed.contains(&id) && listed.contains("delete_department"),
         "{listed}"
     );
-    let would = format!("\"name\":\"{}\"", HILLTOP.department);
+    let would = format!("name: {}", HILLTOP.department);
     assert!(listed.contains("  until ") && listed.contains(&would), "{listed}");
     assert!(!run(&["approvals", "approve", &id, "--as", &head]).await.0);
     assert!(asked.is_there().await);

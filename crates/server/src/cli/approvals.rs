@@ -137,12 +137,34 @@ fn line(approval: &ApprovalView) -> String {
     super::harmless(&line)
 }
 
-/// As much of a preview as a line has room for; `show` prints all of it.
+/// What a preview says in plain words, as much as a line has room for; `show` prints all of it.
 fn summary(preview: &Value) -> String {
-    let text = preview.to_string();
+    let members = preview.as_object().into_iter().flatten();
+    let plain = members.filter_map(|(name, value)| match value {
+        Value::String(text) if text.parse::<Uuid>().is_err() => Some(format!("{name}: {text}")),
+        Value::Bool(_) | Value::Number(_) => Some(format!("{name}: {value}")),
+        Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
+    });
+    let text = plain.collect::<Vec<_>>().join(", ");
     if text.chars().nth(MAX_SUMMARY_CHARS).is_none() {
         return text;
     }
     let kept: String = text.chars().take(MAX_SUMMARY_CHARS).collect();
     format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_summary_is_plain_and_short() {
+        let id = Uuid::nil();
+        let preview = json!({"id": id, "members": 3, "name": "Drama", "heads": [{"name": "A"}], "campusId": null});
+        assert_eq!(summary(&preview), "members: 3, name: Drama");
+        assert_eq!(summary(&json!([preview])), "");
+        let long = summary(&json!({"a": "é".repeat(MAX_SUMMARY_CHARS)}));
+        assert_eq!(long.chars().count(), MAX_SUMMARY_CHARS + 1);
+    }
 }

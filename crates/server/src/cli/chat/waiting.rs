@@ -121,16 +121,8 @@ struct Asked {
 
 #[derive(Debug)]
 enum What {
-    Question {
-        question: String,
-        choices: Vec<String>,
-    },
-    Approval {
-        id: String,
-        tool: String,
-        preview: Value,
-        /// Which preview that is, as the door names it.
-    },
+    Question { question: String, choices: Vec<String> },
+    Approval { id: String, tool: String, preview: Value },
 }
 
 impl Asked {
