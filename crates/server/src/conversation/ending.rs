@@ -57,7 +57,7 @@ impl Why {
             ),
             Self::NobodyAnswered => (
                 "This waited for an answer, and nobody gave one in time.",
-                "Say it again if you still want it.",
+                "What was not yet done stays undone; say it again if you still want it.",
             ),
             Self::Interrupted => (
                 "Working on your message was interrupted.",
