@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 const TOOL: &str = "delete_department";
 /// What a model reads of a call that nobody can decide about any more.
-const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done.";
+const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done. Do not ask again for it unless the person does.";
 /// For people at the HTTP door.
 const SECRET: (&str, &str) = ("AUTH_SECRET", "a secret of the tests' tokens, thirty-two bytes");
 
@@ -237,7 +237,7 @@ async fn are_done_once_and_told_in_the_trail() {
 
     let after = asked.stage.snapshot().await;
     let late = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(late, Err(DecisionError::TooLate)), "{late:?}");
+    assert!(matches!(late, Err(DecisionError::TooLate(_))), "{late:?}");
     assert_eq!(data(asked.again().await)["name"], HILLTOP.department);
     assert_eq!(asked.stage.snapshot().await, after);
     asked.stage.finish().await;
@@ -256,13 +256,18 @@ async fn that_were_rejected_are_final_and_not_asked_again() {
         "{told}"
     );
     let late = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(late, Err(DecisionError::TooLate)), "{late:?}");
+    assert!(matches!(late, Err(DecisionError::TooLate(_))), "{late:?}");
 
     let before = asked.stage.snapshot().await;
     let refused = error(first(&asked.stage, &asked.admin, args(), "2").await);
     assert!(refused.contains("nobody is asked again"), "{refused}");
     assert_eq!(asked.stage.snapshot().await, before);
     assert!(asked.is_there().await);
+    // nor in other letters
+    let shouted = HILLTOP.department_id().to_string().to_uppercase();
+    let again = first(&asked.stage, &asked.admin, json!({"departmentId": shouted}), "3").await;
+    assert_eq!(error(again), refused);
+    assert_eq!(asked.stage.snapshot().await, before);
     // in another turn the person may have changed their mind
     let later = asked.stage.person(&HILLTOP.email("admin")).await;
     pending(first(&asked.stage, &later, args(), "1").await);
@@ -279,7 +284,7 @@ async fn that_nobody_decides_in_time_expire() {
         )
         .await;
     let late = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(late, Err(DecisionError::TooLate)), "{late:?}");
+    assert!(matches!(late, Err(DecisionError::TooLate(_))), "{late:?}");
     assert!(asked.is_there().await);
     asked
         .stage
@@ -315,12 +320,20 @@ async fn of_a_turn_that_has_ended_are_taken_back() {
         .await
         .unwrap();
     assert_eq!(status(&asked.stage, asked.id).await, "pending", "its turn goes on");
+    // from the wish to stop it on, whether or not its worker has heard
+    asked.stage.arrange("UPDATE turns SET cancelled = true").await;
+    let stopped = asked.decide("admin", Ruling::approve()).await;
+    let why = "it was taken back";
+    assert!(
+        matches!(stopped, Err(DecisionError::TooLate(said)) if said == why),
+        "{stopped:?}"
+    );
     asked
         .stage
         .arrange("UPDATE turns SET status = 'cancelled', outcome = 'Stopped.', ended_at = now()")
         .await;
     let late = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(late, Err(DecisionError::TooLate)), "{late:?}");
+    assert!(matches!(late, Err(DecisionError::TooLate(_))), "{late:?}");
     asked
         .stage
         .decisions()

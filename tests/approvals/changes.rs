@@ -84,7 +84,7 @@ async fn a_row_that_changed_is_shown_again_first() {
 
     // a yes to what was shown before is none to what is shown now, and what was shown stays as it was
     let stale = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(stale, Err(DecisionError::TooLate)), "{stale:?}");
+    assert!(matches!(stale, Err(DecisionError::TooLate(_))), "{stale:?}");
     let before = asked
         .stage
         .decisions()
@@ -159,7 +159,7 @@ async fn a_tool_that_became_another_is_asked_about_anew() {
     assert_eq!(settled.became, Became::AskedAnew);
     assert!(asked.is_there().await);
     let late = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(late, Err(DecisionError::TooLate)), "{late:?}");
+    assert!(matches!(late, Err(DecisionError::TooLate(_))), "{late:?}");
     assert!(asked.is_there().await);
     let settled = decide(&asked.stage, "admin", settled.approval.id, Ruling::approve())
         .await
@@ -237,7 +237,7 @@ async fn other_arguments_are_another_request_of_the_same_tool() {
     assert_eq!(settled.approval.preview["name"], "Drama");
     assert_eq!(status(&asked.stage, asked.id).await, "replaced");
     let late = asked.decide("admin", Ruling::approve()).await;
-    assert!(matches!(late, Err(DecisionError::TooLate)), "{late:?}");
+    assert!(matches!(late, Err(DecisionError::TooLate(_))), "{late:?}");
     assert_eq!(
         pending(asked.again().await).approval_id,
         settled.approval.id,

@@ -66,7 +66,7 @@ async fn what_was_approved_and_not_done_is_done_once_by_whoever_looks() {
     assert!(asked.is_there().await);
     let late = asked.decide("admin", Ruling::reject(None).unwrap()).await;
     assert!(
-        matches!(late, Err(DecisionError::TooLate)),
+        matches!(late, Err(DecisionError::TooLate(_))),
         "the decision stands: {late:?}"
     );
     let decisions = asked.stage.decisions();

@@ -310,7 +310,7 @@ async fn a_chat_shows_what_is_asked_anew_and_what_came_of_it() {
     assert!(output.status.success(), "{said}");
     let places = [
         HILLTOP.department,
-        "By now it would do something else",
+        "By now it would do this",
         "\"name\":\"Arts\"",
         "delete_department: done.",
         "All done.",
@@ -366,7 +366,7 @@ async fn the_next_turn_reads_that_what_waited_was_taken_back() {
     let next = scene.admin.turn(&scene.thread, "And now?").await;
     scene.told(&next).await;
     let read = scene.read();
-    let result = json!({"error": "This was taken back before anybody decided about it, so it was not done."});
+    let result = json!({"error": "This was taken back before anybody decided about it, so it was not done. Do not ask again for it unless the person does."});
     assert_eq!(read, [("one".to_owned(), result.to_string())]);
     let path = format!("/v1/approvals/{approval}/decision");
     let (late, _) = scene.admin.post(&path, &json!({"decision": "approve"})).await;

@@ -34,7 +34,7 @@ const ASKED_BEFORE: &str = "This was already asked for in this turn, and it was 
 const WAITS_ALREADY: &str = "The same call waits for the person's decision already in this turn, and it is asked about once. Nothing was \
                              done for this one, and it is not asked about; what becomes of the other counts for both. Do not repeat it.";
 /// What the model reads of a call of which nobody can decide any more, since its turn has ended or its requester has left.
-pub(crate) const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done.";
+pub(crate) const REVOKED: &str = "This was taken back before anybody decided about it, so it was not done. Do not ask again for it unless the person does.";
 
 /// What a person has said about a call.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,16 @@ pub(crate) struct Preview {
     /// When its frame began.
     pub(crate) began: DateTime<Utc>,
     pub(crate) written: Written,
+}
+
+impl Preview {
+    fn shown(&self) -> Shown<'_> {
+        Shown {
+            data: &self.data,
+            scope_context: &self.scope_context,
+            began: self.began,
+        }
+    }
 }
 
 impl Word<'_> {
@@ -109,19 +119,15 @@ impl Word<'_> {
     /// Whether the call may take effect as it has just run. Else it is undone, and the preview is to be decided about.
     pub(crate) fn lets_through(self, handler: &Handler, preview: &Preview) -> bool {
         match self {
-            Self::Unsaid | Self::Changed => !handler.tool.definition.approval.is_needed(),
+            Self::Unsaid => !handler.tool.definition.approval.is_needed(),
+            Self::Changed => false,
             Self::Approved(approved) => {
                 let then = Shown {
                     data: &approved.preview,
                     scope_context: &approved.scope_context,
                     began: approved.previewed_at,
                 };
-                let now = Shown {
-                    data: &preview.data,
-                    scope_context: &preview.scope_context,
-                    began: preview.began,
-                };
-                approved.contract_hash == handler.contract_hash && same(then, now)
+                approved.contract_hash == handler.contract_hash && same(then, preview.shown())
             }
         }
     }
@@ -161,9 +167,25 @@ impl Request<'_> {
     ///
     /// # Errors
     ///
-    /// A conflict where the same call waits under another key.
+    /// A conflict where the same call waits under another key, or what it would do was not approved in the turn before, whatever its
+    /// arguments were.
     pub(crate) async fn ask(self, tx: &mut Tx, preview: &Preview) -> Result<AgentToolResult, ToolError> {
         let claim = self.claim()?;
+        if let Some(turn) = self.caller.turn_id() {
+            let event = self.handler.tool.definition.event.as_str();
+            let refused = rows::refused(tx, turn, event).await?;
+            let is_it = |refused: &rows::Refused| {
+                let then = Shown {
+                    data: &refused.preview,
+                    scope_context: &refused.scope_context,
+                    began: refused.previewed_at,
+                };
+                same(then, preview.shown())
+            };
+            if refused.iter().any(is_it) {
+                return Err(ToolError::Conflict(ASKED_BEFORE.to_owned()));
+            }
+        }
         self.store(tx, &claim, preview, None).await?;
         let pending = standing(rows::asked(tx, self.key).await?, &claim)?;
         pending.ok_or_else(|| ToolError::Conflict(WAITS_ALREADY.to_owned()))

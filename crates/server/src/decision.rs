@@ -4,11 +4,15 @@
 //! decisions about a row wins, however many are sent, and a process that dies in between leaves a row that is taken up again.
 
 pub(crate) mod care;
+mod part;
 mod ruling;
 mod view;
 
-use self::ruling::What;
 pub use self::{care::Told, ruling::Ruling, view::ApprovalView};
+use self::{
+    part::{Part, is_open, part_in, why_late},
+    ruling::What,
+};
 use crate::{
     ability::Topics,
     approval::{Approved, Preview},
@@ -24,9 +28,8 @@ use crate::{
     execute::{Admission, Incoming, Pipeline},
     grant::{Door, TurnGrant},
     hooks,
-    standing::Standing,
 };
-use contract::{Action, AgentToolResult, Resource, envelope::WRITE_DEADLINE};
+use contract::{AgentToolResult, envelope::WRITE_DEADLINE};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -37,7 +40,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How long the grant lasts under which an approved call is run: longer than any call.
 const GRANT_LASTS: Duration = Duration::from_mins(5);
 /// The most that are listed of one school.
-const MAX_SHOWN: i64 = 200;
+const MAX_SHOWN: usize = 200;
 
 /// What whoever changes arguments reads where they make it a call that is asked about already.
 const WAITS_ALREADY: &str = "arguments: the same call waits already in this turn";
@@ -51,9 +54,12 @@ pub enum DecisionError {
     /// It was asked for by this very person, and needs somebody else.
     #[error("Somebody else must decide this.")]
     NeedsAnother,
-    /// Somebody was faster, or it is too late.
-    #[error("This can no longer be decided: it was decided before, was taken back, or its time is over.")]
-    TooLate,
+    /// It was asked for by somebody else, in whose name it would be done.
+    #[error("Only whoever asked for this may change it; reject it, and say why.")]
+    NeedsRequester,
+    /// Somebody was faster, or it is too late; says which.
+    #[error("This can no longer be decided: {0}.")]
+    TooLate(&'static str),
     /// What was sent cannot be taken.
     #[error("{0}")]
     Invalid(String),
@@ -96,15 +102,6 @@ pub struct Settled {
     pub approval: ApprovalView,
 }
 
-/// What somebody has to do with a call that waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// It is theirs to decide.
-    Decides,
-    /// They asked for it, and somebody else decides.
-    Sees,
-}
-
 /// Calls of all schools that wait.
 pub struct Decisions {
     pipeline: Arc<Pipeline>,
@@ -129,13 +126,8 @@ impl Decisions {
                 continue;
             };
             is_in = true;
-            let waiting = rows::waiting(&mut entered.tx, entered.standing.actor.sub, MAX_SHOWN).await?;
+            found.extend(theirs(&mut entered).await?);
             entered.tx.rollback().await?;
-            for row in waiting {
-                if let Some(part) = part_in(&entered.standing, &row)? {
-                    found.push(ApprovalView::of(row, part == Part::Decides));
-                }
-            }
         }
         match refused {
             Some(refused) if !is_in => Err(refused.into()),
@@ -151,7 +143,7 @@ impl Decisions {
     pub async fn one(&self, person: &Person, door: Door, id: Uuid) -> Result<ApprovalView, DecisionError> {
         let (entered, row, part) = self.find(person, door, id).await?;
         entered.tx.rollback().await?;
-        Ok(ApprovalView::of(row, part == Part::Decides))
+        Ok(ApprovalView::of(row, part))
     }
 
     /// Takes a decision, and carries it out.
@@ -167,10 +159,7 @@ impl Decisions {
         ruling: Ruling,
     ) -> Result<Settled, DecisionError> {
         let (entered, row, part) = self.find(person, door, id).await?;
-        if part != Part::Decides {
-            entered.tx.rollback().await?;
-            return Err(DecisionError::NeedsAnother);
-        }
+        part.allows(&ruling.0)?;
         match ruling.0 {
             What::Approve => {
                 self.approve(entered, &row).await?;
@@ -183,7 +172,7 @@ impl Decisions {
                 self.edit((person, door), &row, arguments).await?;
             }
         }
-        self.settled(row.school_id, id).await
+        self.settled((person, door), row.school_id, id, part).await
     }
 
     async fn approve(&self, entered: Entered, row: &Row) -> Result<(), DecisionError> {
@@ -213,15 +202,15 @@ impl Decisions {
 
     /// Asks about the same tool with other arguments, after it went through every gate with them.
     async fn edit(&self, (person, door): (&Person, Door), row: &Row, arguments: Value) -> Result<(), DecisionError> {
+        if !is_open(row) {
+            return Err(DecisionError::TooLate(why_late(row)));
+        }
         let tried = self.pipeline.try_out(self.incoming(row, &arguments)?).await;
         let (call, preview) = tried.map_err(|error| match error.kind() {
             Kind::Denial | Kind::Rejection => DecisionError::Invalid(to_tool_error(&error, "edit")),
             Kind::Fault => error.into(),
         })?;
-        let (mut entered, row, part) = self.find(person, door, row.id).await?;
-        if part != Part::Decides {
-            return Err(DecisionError::NeedsAnother);
-        }
+        let (mut entered, row, _) = self.find(person, door, row.id).await?;
         let verdict = Verdict {
             status: "replaced",
             by: entered.standing.actor.sub,
@@ -229,7 +218,7 @@ impl Decisions {
             result: None,
         };
         if !rows::claim(&mut entered.tx, row.school_id, row.id, verdict).await? {
-            return Err(DecisionError::TooLate);
+            return Err(too_late(&mut entered, &row).await?);
         }
         let instead = call.request().ask_instead(&mut entered.tx, &preview, row.id).await?;
         let instead = instead.ok_or_else(|| DecisionError::Invalid(WAITS_ALREADY.to_owned()))?;
@@ -319,9 +308,18 @@ impl Decisions {
         })
     }
 
-    async fn settled(&self, school: Uuid, id: Uuid) -> Result<Settled, DecisionError> {
+    /// What became of it, and what waits in its place as far as that is theirs to see.
+    async fn settled(
+        &self,
+        (person, door): (&Person, Door),
+        school: Uuid,
+        id: Uuid,
+        part: Part,
+    ) -> Result<Settled, DecisionError> {
         let mut tx = self.pipeline.database().begin(Tenant::School(school), LIMIT).await?;
-        let mut row = rows::find(&mut tx, id).await?.ok_or(DecisionError::Unknown)?;
+        let row = rows::find(&mut tx, id).await?.ok_or(DecisionError::Unknown)?;
+        let instead = rows::instead(&mut tx, school, id).await?;
+        tx.rollback().await?;
         let became = match row.status.as_str() {
             "executed" => Became::Executed,
             "failed" => Became::Failed,
@@ -330,14 +328,16 @@ impl Decisions {
             "asked_anew" => Became::AskedAnew,
             _ => Became::Executing,
         };
-        if let Some(instead) = rows::instead(&mut tx, school, id).await? {
-            row = rows::find(&mut tx, instead).await?.ok_or(DecisionError::Unknown)?;
-        }
-        tx.rollback().await?;
-        Ok(Settled {
-            became,
-            approval: ApprovalView::of(row, true),
-        })
+        let instead = match instead {
+            Some(instead) => self.one(person, door, instead).await.map(Some),
+            None => Ok(None),
+        };
+        let approval = match instead {
+            Ok(Some(instead)) => instead,
+            Ok(None) | Err(DecisionError::Unknown) => ApprovalView::of(row, part),
+            Err(error) => return Err(error),
+        };
+        Ok(Settled { became, approval })
     }
 
     /// The schools in which somebody may have something to decide; for a platform administrator, the platform.
@@ -393,34 +393,38 @@ impl Decisions {
     }
 }
 
-/// What somebody has to do with an approval: as who asked for it, or as somebody of the school who may now do what its approver must.
-/// A permission that cannot be read is nobody's.
-fn part_in(standing: &Standing, row: &Row) -> Result<Option<Part>, ToolError> {
-    let actor = &standing.actor;
-    let is_own = actor.sub == row.requester;
-    let (Some(action), Some(resource)) = (&row.approver_action, &row.approver_resource) else {
-        return Ok(is_own.then_some(Part::Decides));
-    };
-    if is_own {
-        return Ok(Some(Part::Sees));
-    }
-    let (Some(action), Some(resource)) = (Action::parse(action), Resource::parse(resource)) else {
-        return Ok(None);
-    };
-    let campuses = standing.ability.campuses(action, resource, standing.campus_ids())?;
-    let may = actor.school_id == Some(row.school_id) && campuses.includes(row.campus_id);
-    Ok(may.then_some(Part::Decides))
-}
-
 /// Claims an approval for one decision, with its audit row.
 async fn claim(mut entered: Entered, verdict: Verdict<'_>, ruled: Ruled<'_>) -> Result<(), DecisionError> {
     let row = ruled.approval;
     if !rows::claim(&mut entered.tx, row.school_id, row.id, verdict).await? {
-        entered.tx.rollback().await?;
-        return Err(DecisionError::TooLate);
+        return Err(too_late(&mut entered, row).await?);
     }
     audit_decision(&mut entered.tx, &entered.caller, &entered.standing, ruled).await?;
     Ok(entered.tx.commit().await?)
+}
+
+/// What waits in one school and is somebody's to see, the newest first. What is not theirs takes no place from what is.
+async fn theirs(entered: &mut Entered) -> Result<Vec<ApprovalView>, DecisionError> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let waiting = rows::waiting(&mut entered.tx, entered.standing.actor.sub, before, MAX_SHOWN).await?;
+        let Some(last) = waiting.last() else { return Ok(found) };
+        before = Some(last.id);
+        for row in waiting {
+            if let Some(part) = part_in(&entered.standing, &row)? {
+                found.push(ApprovalView::of(row, part));
+            }
+            if found.len() == MAX_SHOWN {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+/// Why a row was not claimed, by what it says now.
+async fn too_late(entered: &mut Entered, row: &Row) -> Result<DecisionError, DecisionError> {
+    let now = rows::find(&mut entered.tx, row.id).await?;
+    Ok(DecisionError::TooLate(why_late(now.as_ref().unwrap_or(row))))
 }
 
 /// Whether a call that ended so would end so again.

@@ -8,6 +8,9 @@ use uuid::Uuid;
 /// How far the clocks of the database and of this process may be apart.
 const CLOCKS_APART: TimeDelta = TimeDelta::seconds(1);
 
+/// No run takes longer, with clocks that are apart.
+const LONGEST: TimeDelta = TimeDelta::minutes(1);
+
 /// What a run answered, and when its frame began.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown<'a> {
@@ -51,11 +54,16 @@ impl<'a> Comparison<'a> {
         let (since_then, since_now) = self.began;
         if let Some((made_then, made_now)) = made_at(then).zip(made_at(now)) {
             let is_consistent = *self.ids.entry(then).or_insert(now) == now;
-            return is_consistent && made_then >= since_then && made_now >= since_now;
+            return is_consistent && is_within(made_then, since_then) && is_within(made_now, since_now);
         }
         let moments = moment(then).zip(moment(now));
-        moments.is_some_and(|(then, now)| then >= since_then && now >= since_now)
+        moments.is_some_and(|(then, now)| is_within(then, since_then) && is_within(now, since_now))
     }
+}
+
+/// Whether a moment is one of a run that began then.
+fn is_within(moment: DateTime<Utc>, began: DateTime<Utc>) -> bool {
+    moment >= began && moment <= began + LONGEST
 }
 
 /// When an id was made up, if it says.
@@ -116,6 +124,10 @@ mod tests {
         assert!(!is_same(&json!({"id": id(THEN)}), &json!({"id": old})));
         assert!(!is_same(&json!({"at": at(THEN - 60)}), &json!({"at": at(NOW)})));
         assert!(!is_same(&json!({"at": at(THEN)}), &json!({"at": id(NOW)})));
+        assert!(
+            !is_same(&json!({"due": at(NOW + 7000)}), &json!({"due": at(NOW + 9000)})),
+            "nor is what is to come made up"
+        );
     }
 
     #[test]

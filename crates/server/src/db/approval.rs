@@ -118,6 +118,30 @@ pub(crate) async fn was_refused(tx: &mut Tx, turn: Uuid, event: &str, digest: &[
     Ok(found)
 }
 
+/// What was asked about in the turn with the same tool, and not approved as it was.
+pub(crate) async fn refused(tx: &mut Tx, turn: Uuid, event: &str) -> DbResult<Vec<Refused>> {
+    Ok(sqlx::query_as!(
+        Refused,
+        "SELECT a.preview, a.scope_context, a.previewed_at
+           FROM schools s JOIN approvals a ON a.school_id = s.id AND a.turn_id = $1 AND a.event = $2
+          WHERE a.status IN ('rejected', 'expired', 'revoked', 'replaced')
+          ORDER BY a.id DESC LIMIT $3",
+        turn,
+        event,
+        MAX_SWEPT
+    )
+    .fetch_all(tx.connection()?)
+    .await?)
+}
+
+/// What was shown of a call that was not approved as it was.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) preview: Value,
+    pub(crate) scope_context: String,
+    pub(crate) previewed_at: DateTime<Utc>,
+}
+
 /// Finds what would only be found by a commit: a preview ends before it.
 pub(crate) async fn check_deferred(tx: &mut Tx) -> DbResult<()> {
     sqlx::query!("SET CONSTRAINTS ALL IMMEDIATE")
@@ -180,8 +204,9 @@ pub(crate) async fn find(tx: &mut Tx, id: Uuid) -> DbResult<Option<Row>> {
     .await?)
 }
 
-/// What waits in the school of the frame, newest first: what this account asked for, and what others may be needed for.
-pub(crate) async fn waiting(tx: &mut Tx, requester: Uuid, rows: i64) -> DbResult<Vec<Row>> {
+/// What waits in the school of the frame, newest first and older than another: what this account asked for, and what others may be
+/// needed for.
+pub(crate) async fn waiting(tx: &mut Tx, requester: Uuid, before: Option<Uuid>, rows: usize) -> DbResult<Vec<Row>> {
     Ok(sqlx::query_as!(
         Row,
         r#"SELECT a.school_id, a.id, a.turn_id, a.tool_call_id, a.key, a.event, a.contract_hash, a.arguments,
@@ -193,9 +218,11 @@ pub(crate) async fn waiting(tx: &mut Tx, requester: Uuid, rows: i64) -> DbResult
            FROM schools s JOIN approvals a ON a.school_id = s.id
           WHERE a.status = 'pending' AND a.expires_at > now()
             AND (a.requester_sub = $1 OR a.approver_action IS NOT NULL)
+            AND ($3::uuid IS NULL OR a.id < $3)
           ORDER BY a.id DESC LIMIT $2"#,
         requester,
-        rows
+        i64::try_from(rows).unwrap_or(i64::MAX),
+        before
     )
     .fetch_all(tx.connection()?)
     .await?)
@@ -211,14 +238,14 @@ pub(crate) struct Verdict<'a> {
     pub(crate) result: Option<&'a Value>,
 }
 
-/// Decides: for one of all who try. False where it was decided before, has expired, or its turn has ended.
+/// Decides: for one of all who try. False where it was decided before, has expired, or its turn has ended or is to be stopped.
 pub(crate) async fn claim(tx: &mut Tx, school: Uuid, id: Uuid, verdict: Verdict<'_>) -> DbResult<bool> {
     let claimed = sqlx::query!(
         "UPDATE approvals a
             SET status = $3, decided_by = $4, decided_at = now(), reason = $5, result = $6, attempts = 1, claimed_at = now()
           WHERE a.school_id = $1 AND a.id = $2 AND a.status = 'pending' AND a.expires_at > now()
             AND NOT EXISTS (SELECT FROM turns t
-                             WHERE t.school_id = a.school_id AND t.id = a.turn_id AND t.ended_at IS NOT NULL)",
+                             WHERE t.school_id = a.school_id AND t.id = a.turn_id AND (t.ended_at IS NOT NULL OR t.cancelled))",
         school,
         id,
         verdict.status,
@@ -297,7 +324,7 @@ pub(crate) async fn revoke(database: &Database, result: &Value) -> DbResult<u64>
         "UPDATE approvals a SET status = 'revoked', result = $1
           WHERE a.status = 'pending'
             AND (EXISTS (SELECT FROM turns t
-                          WHERE t.school_id = a.school_id AND t.id = a.turn_id AND t.ended_at IS NOT NULL)
+                          WHERE t.school_id = a.school_id AND t.id = a.turn_id AND (t.ended_at IS NOT NULL OR t.cancelled))
               OR EXISTS (SELECT FROM users u WHERE u.id = a.requester_sub AND NOT u.active)
               OR EXISTS (SELECT FROM staff m WHERE m.school_id = a.school_id AND m.user_id = a.requester_sub AND NOT m.active))",
         Json(result) as _,

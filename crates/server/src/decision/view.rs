@@ -1,5 +1,6 @@
 //! An approval as people see it.
 
+use super::part::{Part, is_open};
 use crate::db::approval::Row;
 use chrono::{DateTime, Utc};
 use contract::tools::tool_for_event;
@@ -30,6 +31,8 @@ pub struct ApprovalView {
     pub approver: Option<String>,
     /// Whether it is the reader's to decide, while it waits.
     pub may_decide: bool,
+    /// What the reader may say of it, while it waits: `approve`, `reject`, `edit`.
+    pub decisions: &'static [&'static str],
     /// The turn that asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
@@ -54,11 +57,13 @@ pub struct ApprovalView {
 }
 
 impl ApprovalView {
-    pub(super) fn of(row: Row, decides: bool) -> Self {
+    pub(super) fn of(row: Row, part: Part) -> Self {
+        let is_open = is_open(&row);
         let requester = row.identity.get("email").and_then(Value::as_str).unwrap_or_default();
         Self {
             id: row.id,
-            may_decide: decides && row.status == "pending",
+            may_decide: is_open && part.approves(),
+            decisions: if is_open { part.words() } else { &[] },
             tool: tool_for_event(&row.event).map_or(row.event, |tool| tool.definition.name.to_owned()),
             status: row.status,
             arguments: row.arguments,

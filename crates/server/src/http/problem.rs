@@ -84,8 +84,8 @@ impl From<DecisionError> for Problem {
     fn from(error: DecisionError) -> Self {
         let status = match &error {
             DecisionError::Unknown => StatusCode::NOT_FOUND,
-            DecisionError::NeedsAnother => StatusCode::FORBIDDEN,
-            DecisionError::TooLate => StatusCode::CONFLICT,
+            DecisionError::NeedsAnother | DecisionError::NeedsRequester => StatusCode::FORBIDDEN,
+            DecisionError::TooLate(_) => StatusCode::CONFLICT,
             DecisionError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             DecisionError::Dispatch(error) => return of_dispatch(error),
             DecisionError::Failed(error) => return of_fault(error),
