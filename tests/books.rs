@@ -4,7 +4,9 @@ mod forged;
 
 use contract::{
     tools::contract_hash,
-    turn::{JournalEntry, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnReport},
+    turn::{
+        CancelTurn, JournalEntry, ReportTaken, ToTheBooks, TurnClaim, TurnClaimed, TurnEvent, TurnMessage, TurnReport,
+    },
 };
 use e2e::{Stage, broker::Peer, fixtures::HILLTOP, process::Process, stage::now_ms};
 use lapin::{
@@ -181,6 +183,20 @@ impl Scene {
             }
             self.reply(&came, &ReportTaken::GoOn).await;
         }
+    }
+
+    /// Says to every worker that a turn is to be stopped, as anybody can who reaches the broker.
+    async fn hint(&self, turn: Uuid) {
+        let exchange = self.peer.names().cancel_exchange.as_str();
+        let body = serde_json::to_vec(&CancelTurn { turn_id: turn }).expect("it can be written");
+        let sent = self.peer.channel().basic_publish(
+            exchange.into(),
+            "".into(),
+            BasicPublishOptions::default(),
+            &body,
+            BasicProperties::default(),
+        );
+        sent.await.expect("it is sent").await.expect("it is confirmed");
     }
 
     /// Asserts that the worker is done with the message: nobody gets it again.
@@ -377,5 +393,41 @@ async fn a_turn_that_is_delivered_again_goes_on_under_a_new_claim() {
     let ended = json!(events.last());
     assert_eq!(ended["outcome"]["answer"], "Kept.");
     assert!(scene.model.requests().is_empty(), "no model is asked for what was kept");
+    scene.finish().await;
+}
+
+/// Whoever reaches the broker can say that a turn is to be stopped; only the books can stop it.
+#[tokio::test]
+async fn a_word_to_stop_is_no_more_than_a_reason_to_ask() {
+    let scene = Scene::new(Script::function(|_| Reply::hanging())).await;
+    let turn = scene.dispatch().await;
+    let claim = scene.next().await;
+    let granted = TurnClaimed::Granted {
+        attempt: 1,
+        journal: Vec::new(),
+    };
+    scene.reply(&claim, &granted).await;
+    let run = Some(claim.claim().run);
+    let started = scene.next().await;
+    assert_eq!(started.report().run, run);
+    scene.reply(&started, &ReportTaken::GoOn).await;
+    scene.hint(Uuid::new_v4()).await;
+    scene.nothing_comes().await;
+    for word in [ReportTaken::GoOn, ReportTaken::Cancelled] {
+        scene.hint(turn.turn_id).await;
+        let asks = scene.next().await;
+        let report = asks.report();
+        assert!(report.events.is_empty() && report.journal.is_empty(), "{report:?}");
+        assert_eq!((report.turn_id, report.run, report.first), (turn.turn_id, run, 2));
+        scene.reply(&asks, &word).await;
+        if word == ReportTaken::GoOn {
+            scene.nothing_comes().await;
+        }
+    }
+    let events = scene.take_to_the_end().await;
+    let [TurnEvent::Ended { outcome }] = events.as_slice() else {
+        panic!("only the end: {events:?}")
+    };
+    assert!(json!(outcome)["cancelled"].is_string(), "{outcome:?}");
     scene.finish().await;
 }

@@ -33,6 +33,7 @@ fn report(turn: &TurnMessage, attempt: u32, first: u32, events: Vec<TurnEvent>) 
         turn_id: turn.turn_id,
         grant: turn.grant.clone(),
         attempt,
+        run: None,
         first,
         events,
         journal: Vec::new(),

@@ -38,6 +38,7 @@ impl Kept {
             turn_id: self.asked.admin.turn_id,
             grant: self.asked.admin.grant.clone(),
             attempt,
+            run: None,
             first: 1,
             events,
             journal: Vec::new(),

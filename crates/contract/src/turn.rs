@@ -18,6 +18,11 @@ pub const INTERRUPTED_TEXT: &str = "Working on your message was interrupted. Som
 pub const MAX_REPORTED_EVENTS: usize = 64;
 /// The most that a success shows for itself, in bytes of JSON: it is made of the arguments, which can be anything.
 pub const MAX_SHOWN_BYTES: usize = 64 * 1024;
+/// The most tokens that one number of one answer counts, read or written. No model reads as much at once; an endpoint that counts
+/// wrong is not to use up what a school has, nor to break its sums.
+pub const MAX_COUNTED_TOKENS: u64 = 10_000_000;
+/// The longest id of a call in its turn, in characters: what is kept of it is named by one more.
+pub const MAX_TOOL_CALL_ID_CHARS: usize = 199;
 /// How often a report is delivered before it is dead: a server that ends with it must not do so for ever.
 pub const REPORT_DELIVERY_LIMIT: i32 = 20;
 /// How many dead reports are kept; the oldest go first. Enough to see what went wrong, not a second store.
@@ -156,7 +161,8 @@ pub struct PastTurn {
 }
 
 /// What happened in a turn, as the run that claimed it reports it to the server; with an address for the reply, which is
-/// [`ReportTaken`]. One is sent after the other is taken, and again when no reply comes.
+/// [`ReportTaken`]. One is sent after the other is taken, and again when no reply comes. One without events asks whether the turn is
+/// to go on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnReport {
@@ -166,6 +172,10 @@ pub struct TurnReport {
     pub grant: String,
     /// Which attempt at the turn this is about, as the claim was answered.
     pub attempt: u32,
+    /// The run that claimed it, by the name that it made up: an attempt can be guessed, and this cannot. A worker of an earlier version
+    /// says none, and is known by its attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Uuid>,
     /// The place of the first of these events among all events of the attempt, from 1.
     pub first: u32,
     /// The events, in order, one place each.
@@ -397,7 +407,8 @@ pub struct ToolCallRecord {
     pub waits_for: Option<Uuid>,
 }
 
-/// To every worker: stop a turn, whoever of them has it.
+/// To every worker: a turn is to be stopped, whoever of them has it. It is a hint and no order, as nothing proves who sent it: whoever
+/// has the turn asks the books ([`TurnReport`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelTurn {

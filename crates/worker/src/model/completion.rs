@@ -1,5 +1,6 @@
 //! What a model answered, and the readers of its parts, whatever a server leaves out, adds or spells in its own way.
 
+use contract::turn::MAX_COUNTED_TOKENS;
 use serde_json::Value;
 
 /// The bytes that count as a token where an endpoint does not say how many tokens there were: about as many as a token of
@@ -108,7 +109,7 @@ impl Usage {
     pub(super) fn of(chunk: &Value) -> Option<Self> {
         ["/usage", "/x_groq/usage"].into_iter().find_map(|place| {
             let usage = chunk.pointer(place)?;
-            let number = |names: [&str; 2]| names.into_iter().find_map(|name| usage.get(name)?.as_u64());
+            let number = |names: [&str; 2]| names.into_iter().find_map(|name| counted(usage.get(name)?));
             let input = number(["prompt_tokens", "input_tokens"]);
             let output = number(["completion_tokens", "output_tokens"]);
             (input.is_some() || output.is_some()).then(|| Self {
@@ -126,6 +127,11 @@ impl Usage {
             output_tokens: self.output_tokens.max(other.output_tokens),
         }
     }
+}
+
+/// A number of tokens. One that no answer has is a wrong count, and no more than the most that one can have.
+fn counted(number: &Value) -> Option<u64> {
+    Some(number.as_u64()?.min(MAX_COUNTED_TOKENS))
 }
 
 /// A text, or the texts among its parts; those that the model only thought are no text.
@@ -218,6 +224,11 @@ mod tests {
             usage(5, 2)
         );
         assert_eq!(Usage::of(&json!({"usage": {"output_tokens": 2}})), usage(0, 2));
+        assert_eq!(
+            Usage::of(&json!({"usage": {"prompt_tokens": u64::MAX, "completion_tokens": MAX_COUNTED_TOKENS + 1}})),
+            usage(MAX_COUNTED_TOKENS, MAX_COUNTED_TOKENS),
+            "nobody reads or writes as much"
+        );
         assert_eq!(
             Usage::of(&json!({"usage": null, "x_groq": {"usage": {"prompt_tokens": 5}}})),
             usage(5, 0)

@@ -12,7 +12,7 @@ use super::{
     outgoing::Outgoing,
     properties,
     redaction::without_grant,
-    reports::{Reported, Reports},
+    reports::{Claimed, Reported, Reports},
 };
 use crate::{
     clock,
@@ -93,9 +93,10 @@ impl Attendant {
             Plan::Run(message) => {
                 compare(&message);
                 tracing::info!(turn = %message.turn_id, "a turn begins");
-                let (_place, cancellation) = self.cancels.begin(message.turn_id);
                 let journal = Journal::default();
-                Ok(self.finish(&message, journal, Arc::new(Unreported), cancellation).await)
+                // what is not kept cannot be asked about, and so not be stopped
+                let unstopped = Cancellation::never();
+                Ok(self.finish(&message, journal, Arc::new(Unreported), unstopped).await)
             }
             Plan::Interrupted(message) => {
                 tracing::warn!(turn = %message.turn_id, "a turn was interrupted, and is not run again");
@@ -118,11 +119,12 @@ impl Attendant {
     async fn claim(&self, message: &TurnMessage, redelivered: bool) {
         let turn = message.turn_id;
         let (place, cancellation) = self.cancels.begin(turn);
+        let run = Uuid::new_v4();
         let claim = TurnClaim {
             turn_id: turn,
             grant: message.grant.clone(),
             dispatch: message.dispatch,
-            run: Uuid::new_v4(),
+            run,
             redelivered,
         };
         let until_ms = message.deadline_ms.max(clock::deadline_in(LATE_CLAIM_LIMIT));
@@ -139,7 +141,7 @@ impl Attendant {
             // The reports go on to the last one.
             pending().await
         };
-        let reports = Reports::of(message, attempt, self.books.clone());
+        let reports = Reports::of(message, Claimed { run, attempt }, self.books.clone());
         let reported = tokio::select! {
             reported = reports.send_all(&outbox, &place) => reported,
             never = running => never,

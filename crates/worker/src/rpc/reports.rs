@@ -17,10 +17,18 @@ pub(super) struct Reports {
     books: Books,
     turn_id: Uuid,
     grant: String,
-    attempt: u32,
+    claimed: Claimed,
     /// The place of the next event.
     next: u32,
     until_ms: i64,
+}
+
+/// A run that was given its turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claimed {
+    pub(super) run: Uuid,
+    /// Which attempt at the turn it is.
+    pub(super) attempt: u32,
 }
 
 /// What came of the reports of a run.
@@ -35,13 +43,13 @@ pub(super) enum Reported {
 }
 
 impl Reports {
-    pub(super) fn of(message: &TurnMessage, attempt: u32, books: Books) -> Self {
+    pub(super) fn of(message: &TurnMessage, claimed: Claimed, books: Books) -> Self {
         let grace_ms = i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX);
         Self {
             books,
             turn_id: message.turn_id,
             grant: message.grant.clone(),
-            attempt,
+            claimed,
             next: 1,
             until_ms: message
                 .deadline_ms
@@ -51,14 +59,24 @@ impl Reports {
     }
 
     /// Sends what comes into the outbox, until the run's end is taken. Passes on what the server says about it: the run is
-    /// stopped before it learns that what it told was taken.
+    /// stopped before it learns that what it told was taken. A hint that it is to stop makes it ask at once, whether or not there is
+    /// anything to report.
     pub(super) async fn send_all(mut self, outbox: &Outbox, run: &UnderWay) -> Reported {
         let mut paced = Instant::now();
         loop {
-            outbox.filled().await;
             tokio::select! {
-                () = sleep_until(paced) => {}
-                () = outbox.urgent() => {}
+                () = async {
+                    run.hinted().await;
+                    // whoever says it all the time is not asked for all the time
+                    sleep_until(paced).await;
+                } => {}
+                () = async {
+                    outbox.filled().await;
+                    tokio::select! {
+                        () = sleep_until(paced) => {}
+                        () = outbox.urgent() => {}
+                    }
+                } => {}
             }
             let batch = outbox.take();
             let is_end = matches!(
@@ -68,7 +86,8 @@ impl Reports {
             let report = TurnReport {
                 turn_id: self.turn_id,
                 grant: self.grant.clone(),
-                attempt: self.attempt,
+                attempt: self.claimed.attempt,
+                run: Some(self.claimed.run),
                 first: self.next,
                 events: batch.events,
                 journal: batch.journal,
