@@ -1,6 +1,7 @@
 //! Conversations at the HTTP door, with a worker that is this test: what it takes off the queue of turns, and what it reports.
 
 mod faults;
+mod streams;
 
 use crate::http::{self, Event, Server, Visitor};
 use contract::turn::{JournalEntry, ReportTaken, TurnClaimed, TurnEvent, TurnMessage, TurnOutcome, TurnReport};

@@ -90,8 +90,17 @@ impl Visitor {
         read(request.send().await.expect("the server answers")).await
     }
 
+    /// The same person with another token.
+    pub(crate) fn with_token(&self, token: String) -> Self {
+        Self { token, ..self.clone() }
+    }
+
     /// Sends something, and follows what comes of it at once.
     pub(crate) async fn stream(&self, path: &str, body: &Value) -> Events {
+        Events::of(self.try_stream(path, body).await)
+    }
+
+    pub(crate) async fn try_stream(&self, path: &str, body: &Value) -> Response {
         let request = self
             .client
             .post(format!("{}{path}", self.url))
@@ -99,7 +108,7 @@ impl Visitor {
             .header("content-type", "application/json")
             .header("accept", "text/event-stream")
             .body(body.to_string());
-        Events::of(request.send().await.expect("the server answers"))
+        request.send().await.expect("the server answers")
     }
 
     /// Opens a thread, and answers its id.

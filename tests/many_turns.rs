@@ -6,18 +6,22 @@ use futures_util::future::join_all;
 use scripted_model::{Script, ScriptedModel};
 use serde_json::json;
 use std::{collections::HashSet, fs};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 const TURNS: usize = 100;
+/// How many of them one person follows at once at a server, which has no more for an account.
+const STREAMS: usize = 16;
 /// What a process may keep of a hundred turns more, in MB: the allocator's slack, and no turn.
 const SLACK_MB: u64 = 24;
 
 /// One person's turn, to its end.
-async fn turn(visitor: &Visitor, name: &str) -> Vec<Event> {
+async fn turn((visitor, streams): &(Visitor, Semaphore), name: &str) -> Vec<Event> {
     let thread = visitor.thread(&json!({})).await;
     let turn = visitor
         .turn(&thread, &format!("Create a department called {name}"))
         .await;
+    let _one = streams.acquire().await.expect("it is never closed");
     visitor.follow(&turn, None).await.all().await
 }
 
@@ -67,7 +71,7 @@ async fn are_each_answered_once_and_in_order() {
         [worker().await, worker().await],
     );
     let head = servers[0].person(&stage, &HILLTOP.email("head")).await;
-    let visitors = [head.clone(), head.at(&servers[1])];
+    let visitors = [head.clone(), head.at(&servers[1])].map(|visitor| (visitor, Semaphore::new(STREAMS)));
 
     let round = async |round: usize| {
         let names: Vec<String> = (0..TURNS).map(|at| format!("R{round}N{at}X")).collect();

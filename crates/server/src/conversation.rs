@@ -86,6 +86,17 @@ pub enum ConversationError {
     Database(#[from] DbError),
 }
 
+impl ConversationError {
+    /// Whether it says no for good, rather than that nobody could be asked.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Dispatch(error) => waiting::is_final(error),
+            Self::Unknown(_) | Self::NoSchool => true,
+            Self::Busy | Self::Settled | Self::OverBudget | Self::Invalid(_) | Self::Database(_) => false,
+        }
+    }
+}
+
 /// Who comes in, as whoever let them in has found out.
 #[derive(Debug, Clone)]
 pub struct Person {

@@ -10,8 +10,9 @@ mod conversations;
 mod events;
 mod input;
 mod problem;
+mod streams;
 
-use self::{auth::Authenticator, problem::Problem};
+use self::{auth::Authenticator, problem::Problem, streams::Streams};
 use crate::{conversation::hub::Hub, decision::Decisions, rpc::reports::Books};
 use axum::{
     Router,
@@ -34,6 +35,7 @@ pub(crate) struct Door {
     pub(crate) decisions: Arc<Decisions>,
     pub(crate) auth: Authenticator,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) streams: Arc<Streams>,
     /// True once the process was asked to stop; streams end then, and their readers go on elsewhere.
     pub(crate) stopping: watch::Receiver<bool>,
 }

@@ -58,6 +58,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
             decisions: Arc::clone(&decisions),
             auth: Authenticator::new(&http.auth).context("AUTH_SECRET")?,
             hub: Arc::clone(&hub),
+            streams: Arc::default(),
             stopping: stopping.clone(),
         };
         open_door(&mut tasks, http, door).await?;

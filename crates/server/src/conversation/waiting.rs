@@ -223,7 +223,7 @@ fn deadline_of(held: &Held) -> i64 {
 }
 
 /// Whether somebody is refused for good, rather than that nobody could be asked.
-fn is_final(error: &DispatchError) -> bool {
+pub(super) fn is_final(error: &DispatchError) -> bool {
     match error {
         DispatchError::UnknownAccount(_)
         | DispatchError::NotInSchool(_)

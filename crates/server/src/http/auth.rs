@@ -16,11 +16,14 @@ use axum::{
 use jsonwebtoken::{Algorithm, EncodingKey, Header, Validation, decode, decode_header, encode};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 /// The longest token that is read.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
 /// How far clocks may be apart.
 const LEEWAY_SECONDS: u64 = 30;
+/// Longer than anything takes that goes on after its request.
+const LONGEST: Duration = Duration::from_hours(30 * 24);
 
 #[derive(Debug, Deserialize)]
 struct Claims {
@@ -28,6 +31,8 @@ struct Claims {
     email: String,
     #[serde(default)]
     email_verified: Option<bool>,
+    /// Until when, in seconds since 1970.
+    exp: f64,
 }
 
 #[derive(Serialize)]
@@ -61,7 +66,7 @@ impl Authenticator {
         })
     }
 
-    async fn person(&self, token: &str) -> Result<Person, Problem> {
+    async fn session(&self, token: &str) -> Result<Session, Problem> {
         let refused = || Problem::unauthorized("The bearer token is not valid, or no longer.");
         if token.len() > MAX_TOKEN_BYTES {
             return Err(refused());
@@ -73,11 +78,18 @@ impl Authenticator {
             tracing::debug!(%error, "a token was refused");
             refused()
         })?;
-        let Claims { email, email_verified } = claims.claims;
+        let Claims {
+            email,
+            email_verified,
+            exp,
+        } = claims.claims;
         if email.is_empty() || email_verified == Some(false) {
             return Err(refused());
         }
-        Ok(Person { email })
+        Ok(Session {
+            person: Person { email },
+            until: Instant::now() + left_of(exp),
+        })
     }
 
     fn validation(&self, algorithm: Algorithm) -> Validation {
@@ -89,6 +101,15 @@ impl Authenticator {
         validation.leeway = LEEWAY_SECONDS;
         validation
     }
+}
+
+/// For how long a token is still taken that ends at this moment; what lasts longer than any stream is cut.
+fn left_of(exp: f64) -> Duration {
+    let now = Duration::from_millis(u64::try_from(clock::now_ms()).unwrap_or_default());
+    // whoever reads it counts whole seconds
+    let leeway = Duration::from_secs(LEEWAY_SECONDS + 1);
+    let left = exp - now.as_secs_f64() + leeway.as_secs_f64();
+    Duration::from_secs_f64(left.clamp(0.0, LONGEST.as_secs_f64()))
 }
 
 /// A token for somebody, as `server token` gives them out for a local stack.
@@ -113,10 +134,25 @@ pub(crate) fn mint(config: &AuthConfig, email: &str, lasts: Duration) -> anyhow:
     Ok(encode(&Header::new(Algorithm::HS256), &claims, &key)?)
 }
 
+/// Whoever the token of a request names, and until when it is taken: for what goes on after the request was answered.
+pub(super) struct Session {
+    pub(super) person: Person,
+    pub(super) until: Instant,
+}
+
 /// Whoever the token of a request names.
 pub(super) struct SignedIn(pub(super) Person);
 
 impl FromRequestParts<Arc<Door>> for SignedIn {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Problem> {
+        let session = Session::from_request_parts(parts, door).await?;
+        Ok(Self(session.person))
+    }
+}
+
+impl FromRequestParts<Arc<Door>> for Session {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Problem> {
@@ -126,7 +162,7 @@ impl FromRequestParts<Arc<Door>> for SignedIn {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
         });
-        door.auth.person(token.ok_or_else(missing)?).await.map(Self)
+        door.auth.session(token.ok_or_else(missing)?).await
     }
 }
 

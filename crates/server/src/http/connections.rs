@@ -15,8 +15,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How many connections there may be; most of them read events. More would take file handles from the database and the broker.
-const MAX_CONNECTIONS: usize = 800;
+/// How many connections there may be; most of them read events, and [`super::streams`] bounds those. More would take file handles from the
+/// database and the broker.
+pub(super) const MAX_CONNECTIONS: usize = 800;
 /// How long a client may take to send the head of a request. Nobody needs to have signed in to make one wait.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// How long requests under way are given once the process was asked to stop.

@@ -2,8 +2,8 @@
 
 use super::{
     Door, Problem,
-    auth::SignedIn,
-    events,
+    auth::{Session, SignedIn},
+    events::{self, Following},
     input::{Body, Id, Nothing, Params},
 };
 use crate::{
@@ -73,19 +73,21 @@ pub(super) struct Begun {
 /// Opens a thread, and begins a turn in it where there is a message already.
 pub(super) async fn open_thread(
     State(door): State<Arc<Door>>,
-    SignedIn(person): SignedIn,
+    session: Session,
     Params(Nothing {}): Params<Nothing>,
     headers: HeaderMap,
     Body(wanted): Body<NewThread>,
 ) -> Result<Response, Problem> {
     let message = wanted.message.map(Message::new).transpose()?;
+    // before anything is done for it
+    let following = events::following(&door, &session, &headers)?;
     let opened = door
         .books
         .conversations
-        .open_thread(&person, wanted.school, wanted.campus);
+        .open_thread(&session.person, wanted.school, wanted.campus);
     let thread = opened.await?;
     if let Some(message) = message {
-        return begin(&door, &person, thread.id(), message, &headers).await;
+        return begin(&door, session.person, thread.id(), message, following).await;
     }
     let at = [(LOCATION, format!("/v1/threads/{}", thread.id()))];
     Ok((StatusCode::CREATED, at, Json(thread)).into_response())
@@ -111,25 +113,26 @@ pub(super) async fn thread(
 
 pub(super) async fn begin_turn(
     State(door): State<Arc<Door>>,
-    SignedIn(person): SignedIn,
+    session: Session,
     Id(thread): Id,
     Params(Nothing {}): Params<Nothing>,
     headers: HeaderMap,
     Body(turn): Body<NewTurn>,
 ) -> Result<Response, Problem> {
-    begin(&door, &person, thread, Message::new(turn.message)?, &headers).await
+    let message = Message::new(turn.message)?;
+    let following = events::following(&door, &session, &headers)?;
+    begin(&door, session.person, thread, message, following).await
 }
 
 /// Begins a turn. Answers its events to whoever wants them at once, and else where they are.
 async fn begin(
     door: &Arc<Door>,
-    person: &Person,
+    person: Person,
     thread: Uuid,
     message: Message,
-    headers: &HeaderMap,
+    following: Option<Following>,
 ) -> Result<Response, Problem> {
-    let news = door.hub.follow();
-    let followed = store_and_send(Arc::clone(door), person.clone(), thread, message).await?;
+    let followed = store_and_send(Arc::clone(door), person, thread, message).await?;
     let begun = Begun {
         id: followed.turn,
         thread,
@@ -140,10 +143,9 @@ async fn begin(
         (TURN_ID, followed.turn.to_string()),
         (THREAD_ID, thread.to_string()),
     ]);
-    Ok(if events::is_wanted(headers) {
-        (at, events::stream_of(door, followed, Place::default(), news)).into_response()
-    } else {
-        (StatusCode::ACCEPTED, at, Json(begun)).into_response()
+    Ok(match following {
+        Some(following) => (at, following.stream_of(door, followed, Place::default())).into_response(),
+        None => (StatusCode::ACCEPTED, at, Json(begun)).into_response(),
     })
 }
 

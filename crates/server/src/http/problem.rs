@@ -11,17 +11,20 @@ use axum::{
     Json,
     http::{
         HeaderValue, StatusCode,
-        header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+        header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
     },
     response::{IntoResponse, Response},
 };
 use serde_json::json;
+use std::time::Duration;
 
 /// Why a request was not answered.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(super) status: StatusCode,
     pub(super) detail: String,
+    /// When it may be different.
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
@@ -29,13 +32,26 @@ impl Problem {
         Self {
             status,
             detail: detail.into(),
+            retry_after: None,
+        }
+    }
+
+    /// Says when to come again.
+    pub(super) fn retry_after(self, wait: Duration) -> Self {
+        Self {
+            retry_after: Some(wait),
+            ..self
         }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { status, detail } = self;
+        let Self {
+            status,
+            detail,
+            retry_after,
+        } = self;
         let title = status.canonical_reason().unwrap_or_default();
         let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
         let mut response = (status, Json(body)).into_response();
@@ -43,6 +59,9 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = retry_after {
+            headers.insert(RETRY_AFTER, wait.as_secs().into());
         }
         response
     }

@@ -27,7 +27,7 @@ fn token(config: &AuthConfig) -> String {
 }
 
 async fn takes(config: &AuthConfig, token: &str) -> bool {
-    Authenticator::new(config).unwrap().person(token).await.is_ok()
+    Authenticator::new(config).unwrap().session(token).await.is_ok()
 }
 
 fn claims(more: &Value) -> Value {
@@ -49,7 +49,7 @@ async fn a_minted_token_says_who() {
     let config = local(SECRET);
     let authenticator = Authenticator::new(&config).unwrap();
     assert_eq!(
-        authenticator.person(&token(&config)).await.unwrap().email,
+        authenticator.session(&token(&config)).await.unwrap().person.email,
         "head@hilltop.example"
     );
 }
@@ -172,7 +172,7 @@ async fn tokens_of_published_keys_are_taken() {
         issued(&rsa(), Algorithm::RS256, Some("r")),
     ] {
         assert_eq!(
-            authenticator.person(&token).await.unwrap().email,
+            authenticator.session(&token).await.unwrap().person.email,
             "head@hilltop.example"
         );
     }
@@ -221,20 +221,20 @@ async fn keys_that_are_known_stay_when_their_issuer_is_away() {
     let issuer = Issuer::with(vec![published(&ec(), Algorithm::ES256, "e")]).await;
     let authenticator = Authenticator::new(&issuer.config).unwrap();
     let good = issued(&ec(), Algorithm::ES256, Some("e"));
-    assert!(authenticator.person(&good).await.is_ok());
+    assert!(authenticator.session(&good).await.is_ok());
     *issuer.set.lock().unwrap() = json!("not a set");
     assert!(
         authenticator
-            .person(&issued(&ec(), Algorithm::ES256, Some("new")))
+            .session(&issued(&ec(), Algorithm::ES256, Some("new")))
             .await
             .is_err()
     );
-    assert!(authenticator.person(&good).await.is_ok());
+    assert!(authenticator.session(&good).await.is_ok());
     assert_eq!(
         issuer.asked.load(Ordering::Relaxed),
         1,
         "an unknown key does not make it ask at once again"
     );
     drop(issuer);
-    assert!(authenticator.person(&good).await.is_ok());
+    assert!(authenticator.session(&good).await.is_ok());
 }
