@@ -12,6 +12,7 @@ mod outcomes;
 mod runs;
 mod together;
 mod told;
+mod untold;
 
 use contract::{AgentToolResult, envelope::PendingApproval};
 use e2e::{

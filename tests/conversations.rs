@@ -1,6 +1,8 @@
 //! Conversations at the HTTP door, with a worker that is this test: what it takes off the queue of turns, and what it reports.
 
+mod bounds;
 mod faults;
+mod proofs;
 mod streams;
 
 use crate::http::{self, Event, Server, Visitor};
@@ -51,7 +53,11 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let stage = Stage::with(AUTH).await;
+        Self::with(&[]).await
+    }
+
+    async fn with(settings: &[(&str, &str)]) -> Self {
+        let stage = Stage::with(&[AUTH, settings].concat()).await;
         let server = Server::on(&stage).await;
         let head = server.person(&stage, &HILLTOP.email("head")).await;
         let worker = stage.peer().await;

@@ -61,7 +61,12 @@ fn resident(process: &Process) -> u64 {
 
 #[tokio::test]
 async fn are_each_answered_once_and_in_order() {
-    let stage = Stage::with(&[("AUTH_SECRET", "signs the tokens of these tests only!")]).await;
+    let turns = TURNS.to_string();
+    let settings = [
+        ("AUTH_SECRET", "signs the tokens of these tests only!"),
+        ("OPEN_TURNS", turns.as_str()),
+    ];
+    let stage = Stage::with(&settings).await;
     let model = ScriptedModel::start(Script::rules()).await.expect("the model listens");
     let url = model.base_url();
     let more = [("OPENAI_BASE_URL", url.as_str()), ("MODEL", "scripted-demo")];

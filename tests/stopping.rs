@@ -135,6 +135,7 @@ fn report(turn: &TurnMessage, first: u32, events: Vec<TurnEvent>) -> TurnReport 
         turn_id: turn.turn_id,
         grant: turn.grant.clone(),
         attempt: 1,
+        run: None,
         first,
         events,
         journal: Vec::new(),

@@ -91,7 +91,7 @@ async fn decide(admin: &Visitor, case: usize, approvals: &BTreeMap<String, Uuid>
 /// fault 24: of three calls side by side, each ends as it was decided, whatever the others did
 #[tokio::test]
 async fn calls_of_one_answer_are_each_decided_and_each_has_one_result() {
-    let stage = Stage::with(&[SECRET]).await;
+    let stage = Stage::with(&[SECRET, ("OPEN_TURNS", "100")]).await;
     let told = Told::default();
     let model = ScriptedModel::start(script(&told)).await.expect("the model listens");
     let server = Server::on(&stage).await;

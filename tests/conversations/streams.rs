@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 /// So many streams of an account there may be.
 const STREAMS: usize = 16;
 /// How long a stream may take to end whose reader is looked at every fifteen seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn rest(events: http::Events) -> Vec<Event> {
     timeout(PATIENCE, events.all()).await.expect("the stream ends")

@@ -39,10 +39,11 @@ use xtask::services::{Durability, PrivatePostgres, PrivateRabbit};
 const TURNS_A_THREAD: usize = 6;
 /// How many turns are so many that each thing happens in them.
 const LONG: usize = 100;
-/// Settings of a server in a soak: its own tokens, and a budget that nobody uses up.
-const SETTINGS: [(&str, &str); 2] = [
+/// Settings of a server in a soak: its own tokens, a budget that nobody uses up, and room for all who talk under one name.
+const SETTINGS: [(&str, &str); 3] = [
     ("AUTH_SECRET", "signs the tokens of these tests only!"),
     ("DAILY_TOKENS", "1000000000000"),
+    ("OPEN_TURNS", "1000"),
 ];
 
 /// What is to be done.

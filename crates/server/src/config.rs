@@ -1,7 +1,10 @@
 //! Every variable of the server, its default, and what is wrong with it. All that is missing is reported at once, and nothing
 //! secret can be printed.
 
-use crate::grant::{GrantKey, MIN_SECRET_BYTES, Ungranted};
+use crate::{
+    conversation::OPEN_TURNS,
+    grant::{GrantKey, MIN_SECRET_BYTES, Ungranted},
+};
 use contract::topology::Topology;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -79,6 +82,8 @@ pub struct Config {
     pub http: Option<HttpConfig>,
     /// `DAILY_TOKENS`: how many tokens the agents of a school may read and write a day.
     pub daily_tokens: u64,
+    /// `OPEN_TURNS`: how many turns of a person in a school may be open at once.
+    pub open_turns: u32,
 }
 
 /// What the HTTP door needs.
@@ -209,6 +214,7 @@ impl Config {
         let grants = reader.grant_key(ungranted);
         let http = reader.http();
         let daily_tokens = reader.number("DAILY_TOKENS", DAILY_TOKENS, 1, u64::MAX / 2);
+        let open_turns = reader.number("OPEN_TURNS", OPEN_TURNS, 1, 10_000);
         reader.finish()?;
         match (roles, amqp, grants) {
             (Some(roles), Some(amqp), Some(grants)) => Ok(Self {
@@ -222,6 +228,7 @@ impl Config {
                 ungranted,
                 http,
                 daily_tokens,
+                open_turns,
             }),
             _ => Err(ConfigError(vec!["the configuration is incomplete".to_owned()])),
         }

@@ -44,6 +44,8 @@ use uuid::Uuid;
 
 /// How long a turn may be worked on, from each dispatch of it.
 pub const TURN_LIMIT: Duration = Duration::from_mins(5);
+/// How many turns of a person in a school may be open at once, where nothing is said: all schools' wait in one queue.
+pub const OPEN_TURNS: u32 = 10;
 /// How long a turn waits for its person.
 const WAIT_LIMIT: Duration = Duration::from_hours(7 * 24);
 /// How long a request's own statements may take.
@@ -72,6 +74,12 @@ pub enum ConversationError {
     /// The school has used up its tokens of today.
     #[error("{}", ending::OVER_BUDGET_TEXT)]
     OverBudget,
+    /// So many of the person's turns are open that there may be no more.
+    #[error(
+        "{0} of your messages are still being worked on, or wait for you, and there may be no more at once. Wait for the end of one, \
+         answer what it asks, or cancel it."
+    )]
+    TooManyOpen(u32),
     /// What was sent cannot be taken.
     #[error("{0}")]
     Invalid(String),
@@ -84,17 +92,6 @@ pub enum ConversationError {
     /// The database failed.
     #[error(transparent)]
     Database(#[from] DbError),
-}
-
-impl ConversationError {
-    /// Whether it says no for good, rather than that nobody could be asked.
-    pub(crate) fn is_refusal(&self) -> bool {
-        match self {
-            Self::Dispatch(error) => waiting::is_final(error),
-            Self::Unknown(_) | Self::NoSchool => true,
-            Self::Busy | Self::Settled | Self::OverBudget | Self::Invalid(_) | Self::Database(_) => false,
-        }
-    }
 }
 
 /// Who comes in, as whoever let them in has found out.
@@ -204,6 +201,7 @@ pub struct Conversations {
     database: Database,
     grants: GrantKey,
     daily_tokens: u64,
+    open_turns: u32,
 }
 
 impl Conversations {
@@ -214,7 +212,14 @@ impl Conversations {
             database,
             grants,
             daily_tokens,
+            open_turns: OPEN_TURNS,
         }
+    }
+
+    /// With this many turns of a person that may be open at once, instead of [`OPEN_TURNS`].
+    #[must_use]
+    pub fn with_open_turns(self, open_turns: u32) -> Self {
+        Self { open_turns, ..self }
     }
 
     /// The database, for the news of it.
@@ -286,8 +291,8 @@ impl Conversations {
     ///
     /// # Errors
     ///
-    /// [`ConversationError::Busy`] where the thread has an open turn, [`ConversationError::OverBudget`] where the school has used up what
-    /// it may use today.
+    /// [`ConversationError::Busy`] where the thread has an open turn, [`ConversationError::TooManyOpen`] where others of the person are,
+    /// [`ConversationError::OverBudget`] where the school has used up what it may use today.
     pub async fn begin_turn(
         &self,
         person: &Person,
@@ -296,7 +301,7 @@ impl Conversations {
     ) -> Result<(TurnMessage, Followed), ConversationError> {
         let Message(message) = message;
         let (entered, thread, school) = self.find_thread(person, thread).await?;
-        let (school_id, _) = at_work(&entered)?;
+        let (school_id, staff) = at_work(&entered)?;
         entered.tx.rollback().await?;
         let wanted = wanted(person, Some(school), thread.campus_id.map(|campus| campus.to_string()));
         let minted = dispatch::mint(&self.database, &self.grants, wanted).await?;
@@ -311,9 +316,13 @@ impl Conversations {
             message: &message,
             deadline: DateTime::from_timestamp_millis(deadline_ms).unwrap_or_default(),
         };
+        let open = rows::open_turns(&mut tx, school_id, staff).await?;
         match rows::open_turn(&mut tx, school_id, &thread, turn).await {
             Err(error) if error.is_duplicate_of("turns_open_key") => return Err(ConversationError::Busy),
             opened => opened?,
+        }
+        if open >= i64::from(self.open_turns) {
+            return Err(ConversationError::TooManyOpen(self.open_turns));
         }
         if self.is_over_budget(&mut tx, school_id).await? {
             return Err(ConversationError::OverBudget);

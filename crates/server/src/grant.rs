@@ -6,7 +6,7 @@
 
 use crate::{clock, error::ToolError};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use contract::{AgentCallScope, AgentIdentity};
+use contract::{AgentCallScope, AgentIdentity, turn::MAX_TOOL_CALL_ID_CHARS};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -191,7 +191,7 @@ impl GrantKey {
         })
     }
 
-    /// The grant of a token, whether or not its time is over: for reports of a turn, which may come late.
+    /// The grant of a token, whether or not its time is over: for claims and reports of a turn, each of which may come late by its own bound.
     ///
     /// # Errors
     ///
@@ -237,18 +237,25 @@ impl fmt::Debug for GrantKey {
     }
 }
 
-/// The key of a call must be of the caller's own turn, so that no turn can ask for another's stored reply.
+/// Whether this can be the id of a call in its turn, which columns hold to the same.
+pub(crate) fn is_call_id(id: &str) -> bool {
+    !id.is_empty() && !id.contains('\0') && id.chars().nth(MAX_TOOL_CALL_ID_CHARS).is_none()
+}
+
+/// The key of a call must be of the caller's own turn, so that no turn can ask for another's stored reply; and what it ends with must be
+/// an id that the turn can be told of.
 pub(crate) fn own_key(caller: &Caller, key: &str) -> Result<(), ToolError> {
-    match caller.turn_id {
-        Some(turn)
-            if key
-                .strip_prefix(&turn.to_string())
-                .is_none_or(|rest| !rest.starts_with(':')) =>
-        {
-            Err(GrantError::ForeignKey.into())
-        }
-        _ => Ok(()),
+    let Some(turn) = caller.turn_id else { return Ok(()) };
+    let id = key.strip_prefix(&turn.to_string());
+    let id = id
+        .and_then(|rest| rest.strip_prefix(':'))
+        .ok_or(GrantError::ForeignKey)?;
+    if is_call_id(id) {
+        return Ok(());
     }
+    Err(ToolError::Malformed(format!(
+        "the id of the call must have 1 to {MAX_TOOL_CALL_ID_CHARS} characters"
+    )))
 }
 
 #[cfg(test)]

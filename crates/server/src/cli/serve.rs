@@ -34,11 +34,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
         .check()
         .await
         .context("the database does not answer; is it migrated?")?;
-    let conversations = Arc::new(Conversations::new(
-        database.clone(),
-        config.grants.clone(),
-        config.daily_tokens,
-    ));
+    let conversations = Conversations::new(database.clone(), config.grants.clone(), config.daily_tokens);
+    let conversations = Arc::new(conversations.with_open_turns(config.open_turns));
     let pipeline = Arc::new(Pipeline::new(database.clone(), config.grants)?);
     let decisions = Arc::new(Decisions::new(Arc::clone(&pipeline)));
     // before anything that somebody could see begin, and then stop

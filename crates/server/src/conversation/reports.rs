@@ -8,7 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long after its deadline a turn that nobody reports of is given up.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
+pub(super) const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 
 /// Why a claim or a report was not taken.
 #[derive(Debug, thiserror::Error)]

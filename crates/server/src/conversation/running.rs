@@ -6,7 +6,7 @@
 use super::{
     ConversationError, Conversations, Due, LIMIT, Place, WAIT_LIMIT,
     ending::{self, Why},
-    reports::{ReportError, ended, storable},
+    reports::{GIVE_UP_AFTER, ReportError, ended, storable},
     telling::{tell_settled, tell_waiting},
     waiting::{Until, go_on},
 };
@@ -16,19 +16,30 @@ use crate::{
         DbError, Tenant, Tx, conversation as rows,
         turn::{self, Asked, Held},
     },
+    grant::TurnGrant,
 };
 use chrono::DateTime;
 use contract::turn::{
-    JournalEntry, MAX_REPORTED_EVENTS, ReportTaken, TurnClaim, TurnClaimed, TurnEvent, TurnOutcome, TurnReport,
+    JournalEntry, MAX_COUNTED_TOKENS, MAX_REPORTED_EVENTS, ReportTaken, TurnClaim, TurnClaimed, TurnEvent, TurnOutcome,
+    TurnReport,
 };
 use serde_json::{Value, json};
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 use uuid::Uuid;
 
 /// The most runs that a turn has. Each delivery is one, and there are a few a dispatch; a turn with more goes in circles.
 const MAX_ATTEMPTS: i32 = 100;
 /// The most entries of one report's journal: those of a step and of what its specialists did meanwhile.
 const MAX_KEPT: usize = 256;
+/// The most entries that runs may keep of one turn: more than a worker's bounds let any turn have.
+const MAX_KEPT_ENTRIES: i32 = 4096;
+/// The most that these may hold, in bytes. All of it goes into the reply to a claim, which the broker must take, and is read again for
+/// each message that follows in the thread.
+const MAX_KEPT_BYTES: i64 = 8 * 1024 * 1024;
+/// How long after its grant's end a turn may be claimed: as long as it is not given up.
+const CLAIM_GRACE: Duration = GIVE_UP_AFTER;
+/// How long after its grant's end a report is taken that says no run: as long as a worker sends it.
+const REPORT_GRACE: Duration = Duration::from_mins(1);
 /// The longest question; the worker holds itself to that as well.
 const MAX_QUESTION_CHARS: usize = 2000;
 
@@ -54,7 +65,11 @@ impl Conversations {
     ///
     /// See [`ReportError`].
     pub async fn claim(&self, claim: &TurnClaim) -> Result<Taken<TurnClaimed>, ReportError> {
-        let school = self.proven(&claim.grant, claim.turn_id)?;
+        let (school, grant) = self.proven(&claim.grant, claim.turn_id)?;
+        if has_expired_for(&grant, CLAIM_GRACE) {
+            // whoever goes on with the turn has a newer one; where nobody does, the turn's time is over as well
+            return Ok(Taken::with(TurnClaimed::Refused {}));
+        }
         let mut tx = self.hold_school(school, claim.turn_id).await?;
         let held = turn::hold(&mut tx, claim.turn_id)
             .await?
@@ -116,13 +131,18 @@ impl Conversations {
     ///
     /// See [`ReportError`].
     pub async fn record(&self, report: &TurnReport) -> Result<Taken<ReportTaken>, ReportError> {
-        let school = self.proven(&report.grant, report.turn_id)?;
+        let (school, grant) = self.proven(&report.grant, report.turn_id)?;
         let first = place_of(report)?;
+        if report.run.is_none() && has_expired_for(&grant, REPORT_GRACE) {
+            return Ok(Taken::with(ReportTaken::Superseded));
+        }
         let mut tx = self.hold_school(school, report.turn_id).await?;
         let held = turn::hold(&mut tx, report.turn_id)
             .await?
             .ok_or(ReportError::Malformed("there is no such turn"))?;
-        if held.ended || held.attempt != first.attempt {
+        // the last run of a turn that waits has it no more, and may not know yet
+        let run = held.run.or(held.earlier_runs.last().copied());
+        if held.ended || held.attempt != first.attempt || (report.run.is_some() && report.run != run) {
             tx.rollback().await?;
             return Ok(Taken::with(ReportTaken::Superseded));
         }
@@ -198,8 +218,8 @@ impl Conversations {
         Ok(None)
     }
 
-    /// The school of a turn whose grant proves that whoever has it was handed the turn.
-    fn proven(&self, grant: &str, turn: Uuid) -> Result<Uuid, ReportError> {
+    /// The school of a turn whose grant proves that whoever has it was handed the turn, and that grant.
+    fn proven(&self, grant: &str, turn: Uuid) -> Result<(Uuid, TurnGrant), ReportError> {
         let malformed = ReportError::Malformed;
         let grant = self
             .grants
@@ -208,7 +228,8 @@ impl Conversations {
         if grant.turn_id != turn {
             return Err(malformed("its grant is for another turn"));
         }
-        grant.identity.school_id.ok_or(malformed("its turn is of no school"))
+        let school = grant.identity.school_id.ok_or(malformed("its turn is of no school"))?;
+        Ok((school, grant))
     }
 
     pub(super) async fn hold_school(&self, school: Uuid, turn: Uuid) -> Result<Tx, DbError> {
@@ -220,6 +241,12 @@ impl Conversations {
         let spent = turn::spent(tx, school).await?;
         Ok(u64::try_from(spent).unwrap_or_default() >= self.daily_tokens)
     }
+}
+
+/// Whether a grant's time was over this long ago.
+fn has_expired_for(grant: &TurnGrant, grace: Duration) -> bool {
+    let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+    clock::left_until(grant.expires_at_ms.saturating_add(grace_ms)).is_none()
 }
 
 fn place_of(report: &TurnReport) -> Result<Place, ReportError> {
@@ -247,10 +274,13 @@ async fn store<'r>(
         let names: Vec<String> = report.journal.iter().map(JournalEntry::name).collect();
         let entries: Result<Vec<Value>, _> = report.journal.iter().map(serde_json::to_value).collect();
         let entries: Vec<Value> = entries.map_err(unstorable)?.into_iter().map(storable).collect();
-        turn::keep(tx, held, &names, &entries).await?;
+        let kept = turn::keep(tx, held, &names, &entries).await?;
+        if kept.entries > MAX_KEPT_ENTRIES || kept.bytes > MAX_KEPT_BYTES {
+            return Err(ReportError::Malformed("its turn keeps too much"));
+        }
     }
     let told = as_known(tx, held, &report.events).await?;
-    let events: Result<Vec<Value>, _> = told.iter().map(serde_json::to_value).collect();
+    let events: Result<Vec<Value>, _> = told.iter().map(bounded).map(serde_json::to_value).collect();
     let events: Vec<Value> = events.map_err(unstorable)?.into_iter().map(storable).collect();
     let tokens = rows::store_events(tx, held.id, first, &events).await?;
     if tokens > 0 {
@@ -277,6 +307,23 @@ async fn as_known<'r>(tx: &mut Tx, held: &Held, events: &'r [TurnEvent]) -> Resu
     Ok(events)
 }
 
+/// An event with no more tokens than any answer has: what an endpoint counts is nobody's word but its own.
+fn bounded(event: &TurnEvent) -> Cow<'_, TurnEvent> {
+    let TurnEvent::Usage {
+        agent,
+        input_tokens,
+        output_tokens,
+    } = event
+    else {
+        return Cow::Borrowed(event);
+    };
+    Cow::Owned(TurnEvent::Usage {
+        agent: agent.clone(),
+        input_tokens: MAX_COUNTED_TOKENS.min(*input_tokens),
+        output_tokens: MAX_COUNTED_TOKENS.min(*output_tokens),
+    })
+}
+
 /// A run has come to where it waits. Whatever it waited for may be there by now.
 async fn wait_or_go_on(tx: &mut Tx, held: &Held) -> Result<Option<Due>, ReportError> {
     if turn::is_waiting(tx, held).await? {
@@ -295,6 +342,7 @@ fn as_report_error(error: ConversationError) -> ReportError {
         | ConversationError::Busy
         | ConversationError::Settled
         | ConversationError::OverBudget
+        | ConversationError::TooManyOpen(_)
         | ConversationError::Invalid(_)
         | ConversationError::NoSchool
         | ConversationError::Dispatch(_) => ReportError::Malformed("the turn cannot go on"),

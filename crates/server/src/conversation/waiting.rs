@@ -16,6 +16,7 @@ use crate::{
     },
     dispatch::{self, DispatchError},
     error::Kind,
+    grant::is_call_id,
 };
 use chrono::DateTime;
 use contract::{
@@ -74,6 +75,9 @@ impl Conversations {
     ) -> Result<Option<Due>, ConversationError> {
         let Answer(answer) = answer;
         let (_, followed) = self.turn(person, id).await?;
+        if !is_call_id(tool_call_id) {
+            return Err(ConversationError::Unknown("question"));
+        }
         let mut tx = self.hold_school(followed.school, id).await?;
         let held = turn::hold(&mut tx, id)
             .await?
@@ -222,8 +226,24 @@ fn deadline_of(held: &Held) -> i64 {
     }
 }
 
+impl ConversationError {
+    /// Whether it says no for good, rather than that nobody could be asked.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Dispatch(error) => is_final(error),
+            Self::Unknown(_) | Self::NoSchool => true,
+            Self::Busy
+            | Self::Settled
+            | Self::OverBudget
+            | Self::TooManyOpen(_)
+            | Self::Invalid(_)
+            | Self::Database(_) => false,
+        }
+    }
+}
+
 /// Whether somebody is refused for good, rather than that nobody could be asked.
-pub(super) fn is_final(error: &DispatchError) -> bool {
+fn is_final(error: &DispatchError) -> bool {
     match error {
         DispatchError::UnknownAccount(_)
         | DispatchError::NotInSchool(_)

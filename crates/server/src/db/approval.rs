@@ -368,8 +368,9 @@ pub(crate) struct Untold {
     pub(crate) result: Option<Value>,
 }
 
-/// What turns that have not ended do not know yet, in all schools. Whoever has no turn to go on is not told. A turn under way is told
-/// by whoever lets it wait or go on that something was asked in the place of something else.
+/// What turns that have not ended do not know yet, in all schools: those that could not be told come after the others. Whoever has no
+/// turn to go on is not told. A turn under way is told by whoever lets it wait or go on that something was asked in the place of something
+/// else.
 pub(crate) async fn untold(database: &Database) -> DbResult<Vec<Untold>> {
     sqlx::query!(
         "UPDATE approvals a SET told = true
@@ -386,11 +387,23 @@ pub(crate) async fn untold(database: &Database) -> DbResult<Vec<Untold>> {
               AND (a.result IS NOT NULL
                    OR a.status IN ('replaced', 'asked_anew')
                       AND EXISTS (SELECT FROM turns t WHERE t.school_id = a.school_id AND t.id = a.turn_id AND t.status = 'waiting'))
-            ORDER BY a.school_id, a.id LIMIT $1"#,
+            ORDER BY a.tell_tried_at NULLS FIRST, a.school_id, a.id LIMIT $1"#,
         MAX_SWEPT
     )
     .fetch_all(database.operator())
     .await?)
+}
+
+/// Notes that a turn could not be told, so that the others are before it is tried again.
+pub(crate) async fn not_told(database: &Database, school: Uuid, id: Uuid) -> DbResult<()> {
+    sqlx::query!(
+        "UPDATE approvals SET tell_tried_at = now() WHERE school_id = $1 AND id = $2",
+        school,
+        id
+    )
+    .execute(database.operator())
+    .await?;
+    Ok(())
 }
 
 /// Notes that a turn knows.

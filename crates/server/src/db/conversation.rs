@@ -146,6 +146,25 @@ pub(crate) async fn turns(tx: &mut Tx, thread: &Thread, limit: i64) -> DbResult<
     Ok(found)
 }
 
+/// Lets nobody else begin a turn of this member of staff before the transaction ends, and answers how many of theirs are open.
+pub(crate) async fn open_turns(tx: &mut Tx, school: Uuid, staff: Uuid) -> DbResult<i64> {
+    // before the count, in a statement of its own: it must see what the last holder did
+    sqlx::query!(
+        "SELECT pg_advisory_xact_lock(hashtextextended('turns:' || $1::text, 0))",
+        staff.to_string()
+    )
+    .execute(tx.connection()?)
+    .await?;
+    Ok(sqlx::query_scalar!(
+        r#"SELECT count(*) AS "open!" FROM turns t JOIN threads h ON h.school_id = t.school_id AND h.id = t.thread_id
+            WHERE t.school_id = $1 AND t.ended_at IS NULL AND h.staff_id = $2"#,
+        school,
+        staff
+    )
+    .fetch_one(tx.connection()?)
+    .await?)
+}
+
 /// Opens a turn. The index `turns_open_key` refuses one beside another that is open.
 pub(crate) async fn open_turn(tx: &mut Tx, school: Uuid, thread: &Thread, turn: NewTurn<'_>) -> DbResult<()> {
     sqlx::query!(
@@ -223,7 +242,8 @@ pub(crate) async fn store_events(tx: &mut Tx, turn: Uuid, first: Place, events: 
              WHERE known.id = $1 AND told.event ->> 'type' <> 'unknown'
             ON CONFLICT DO NOTHING
             RETURNING event)
-        SELECT coalesce(sum((event ->> 'inputTokens')::numeric + (event ->> 'outputTokens')::numeric), 0)::bigint AS "tokens!"
+        SELECT least(coalesce(sum((event ->> 'inputTokens')::numeric + (event ->> 'outputTokens')::numeric), 0),
+                     9223372036854775807)::bigint AS "tokens!"
           FROM stored WHERE event ->> 'type' = 'usage'
         "#,
         turn,

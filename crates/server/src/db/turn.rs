@@ -187,22 +187,38 @@ pub(crate) async fn unsent(database: &Database, by: Duration) -> DbResult<Vec<(U
     Ok(rows.into_iter().map(|row| (row.school_id, row.id)).collect())
 }
 
-/// Keeps entries of a turn's journal; what is there stays as it is.
-pub(crate) async fn keep(tx: &mut Tx, turn: &Held, names: &[String], entries: &[Value]) -> DbResult<()> {
-    sqlx::query!(
-        "INSERT INTO turn_messages (school_id, turn_id, name, entry)
-         SELECT $1, $2, kept.name, said.entry
-           FROM unnest($3::text[]) WITH ORDINALITY AS kept (name, at)
-           JOIN jsonb_array_elements($4) WITH ORDINALITY AS said (entry, at) USING (at)
-         ON CONFLICT DO NOTHING",
+/// How much is kept of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) entries: i32,
+    pub(crate) bytes: i64,
+}
+
+/// Keeps entries of a turn's journal; what is there stays as it is. Answers how much that makes.
+pub(crate) async fn keep(tx: &mut Tx, turn: &Held, names: &[String], entries: &[Value]) -> DbResult<Kept> {
+    Ok(sqlx::query_as!(
+        Kept,
+        r#"
+        WITH added AS (
+            INSERT INTO turn_messages (school_id, turn_id, name, entry)
+            SELECT $1, $2, kept.name, said.entry
+              FROM unnest($3::text[]) WITH ORDINALITY AS kept (name, at)
+              JOIN jsonb_array_elements($4) WITH ORDINALITY AS said (entry, at) USING (at)
+            ON CONFLICT DO NOTHING
+            RETURNING octet_length(entry::text) AS bytes)
+        UPDATE turns
+           SET kept_entries = kept_entries + (SELECT count(*) FROM added)::int,
+               kept_bytes = kept_bytes + (SELECT coalesce(sum(bytes), 0) FROM added)::bigint
+         WHERE school_id = $1 AND id = $2
+        RETURNING kept_entries AS entries, kept_bytes AS bytes
+        "#,
         turn.school_id,
         turn.id,
         names,
         Json(entries) as _
     )
-    .execute(tx.connection()?)
-    .await?;
-    Ok(())
+    .fetch_one(tx.connection()?)
+    .await?)
 }
 
 /// Everything that was kept of a turn.
@@ -390,12 +406,13 @@ pub(crate) async fn owner(tx: &mut Tx, turn: &Held) -> DbResult<Owner> {
     .await?)
 }
 
-/// Adds to the tokens that a turn has used today.
+/// Adds to the tokens that a turn has used today, as far as there is room for the number.
 pub(crate) async fn spend(tx: &mut Tx, turn: &Held, tokens: i64) -> DbResult<()> {
     sqlx::query!(
         "INSERT INTO turn_tokens (school_id, day, turn_id, tokens)
          SELECT id, (now() AT TIME ZONE time_zone)::date, $2, $3 FROM schools WHERE id = $1
-         ON CONFLICT (school_id, day, turn_id) DO UPDATE SET tokens = turn_tokens.tokens + excluded.tokens",
+         ON CONFLICT (school_id, day, turn_id)
+         DO UPDATE SET tokens = least(turn_tokens.tokens::numeric + excluded.tokens, 9223372036854775807)::bigint",
         turn.school_id,
         turn.id,
         tokens
@@ -405,10 +422,10 @@ pub(crate) async fn spend(tx: &mut Tx, turn: &Held, tokens: i64) -> DbResult<()>
     Ok(())
 }
 
-/// The tokens that a school has used today.
+/// The tokens that a school has used today; the largest number there is, where they are more.
 pub(crate) async fn spent(tx: &mut Tx, school: Uuid) -> DbResult<i64> {
     Ok(sqlx::query_scalar!(
-        r#"SELECT coalesce(sum(t.tokens), 0)::bigint AS "tokens!" FROM turn_tokens t JOIN schools s ON s.id = t.school_id
+        r#"SELECT least(coalesce(sum(t.tokens), 0), 9223372036854775807)::bigint AS "tokens!" FROM turn_tokens t JOIN schools s ON s.id = t.school_id
             WHERE t.school_id = $1 AND t.day = (now() AT TIME ZONE s.time_zone)::date"#,
         school
     )

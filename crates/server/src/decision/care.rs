@@ -8,9 +8,12 @@ use crate::{
         Database,
         approval::{self as rows, Untold},
     },
-    error::{MASKED_ERROR, ToolError},
+    dispatch::DispatchError,
+    error::MASKED_ERROR,
 };
 use contract::{AgentToolResult, turn::Decision};
+use serde::Deserialize;
+use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -40,19 +43,17 @@ impl Decisions {
         let database = self.pipeline.database();
         let mut told = Vec::new();
         for untold in rows::untold(database).await? {
-            let turn = untold.turn_id;
+            let (school, turn) = (untold.school_id, untold.turn_id);
             let due = match &untold.result {
-                Some(result) => {
-                    let result: AgentToolResult = serde_json::from_value(result.clone()).map_err(ToolError::from)?;
-                    settle(database, conversations, &untold, &result).await
-                }
-                None => conversations.asked_instead(untold.school_id, turn).await.map(|()| None),
+                Some(result) => settle(database, conversations, &untold, result).await,
+                None => conversations.asked_instead(school, turn).await.map(|()| None),
             };
             match due {
                 Ok(due) => told.push(Told { turn, due }),
                 // the others are to be told all the same
                 Err(error) => {
                     tracing::error!(%error, approval = %untold.id, "a turn could not be told what was decided");
+                    rows::not_told(database, school, untold.id).await?;
                 }
             }
         }
@@ -92,12 +93,13 @@ async fn settle(
     database: &Database,
     conversations: &Conversations,
     untold: &Untold,
-    result: &AgentToolResult,
+    result: &Value,
 ) -> Result<Option<Due>, ConversationError> {
+    let result = AgentToolResult::deserialize(result).map_err(DispatchError::from)?;
     let decision = decision_of(&untold.status);
     let (school, turn) = (untold.school_id, untold.turn_id);
     let due = conversations
-        .call_settled(school, turn, &untold.tool_call_id, untold.id, decision, result)
+        .call_settled(school, turn, &untold.tool_call_id, untold.id, decision, &result)
         .await?;
     rows::told(database, school, untold.id).await?;
     Ok(due)

@@ -73,7 +73,7 @@ impl From<ConversationError> for Problem {
             ConversationError::Unknown(_) => StatusCode::NOT_FOUND,
             ConversationError::Busy | ConversationError::Settled => StatusCode::CONFLICT,
             ConversationError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            ConversationError::OverBudget => StatusCode::TOO_MANY_REQUESTS,
+            ConversationError::OverBudget | ConversationError::TooManyOpen(_) => StatusCode::TOO_MANY_REQUESTS,
             ConversationError::NoSchool => StatusCode::FORBIDDEN,
             ConversationError::Dispatch(error) => return of_dispatch(error),
             ConversationError::Database(error) => return of_fault(error),
