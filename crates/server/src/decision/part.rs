@@ -1,8 +1,7 @@
 //! What somebody has to do with an approval, and why it may be too late for it.
 
 use super::{DecisionError, ruling::What};
-use crate::{db::approval::Row, error::ToolError, standing::Standing};
-use chrono::Utc;
+use crate::{clock, db::approval::Row, error::ToolError, standing::Standing};
 use contract::{Action, Resource};
 
 /// What somebody has to do with a call that waits.
@@ -65,7 +64,7 @@ pub(super) fn part_in(standing: &Standing, row: &Row) -> Result<Option<Part>, To
 
 /// Whether an approval can still be decided, as far as its row says.
 pub(super) fn is_open(row: &Row) -> bool {
-    row.status == "pending" && row.expires_at > Utc::now()
+    row.status == "pending" && row.expires_at > clock::now()
 }
 
 /// Why an approval can no longer be decided.

@@ -47,6 +47,8 @@ impl Shown {
             "waiting" => self.end_line()?,
             "decided" => match text(event, "decision") {
                 "approved" => {}
+                "asked_anew" => self.line("  By now it would do something else, and is asked about anew.")?,
+                "replaced" => self.line("  Other arguments took its place, and are asked about.")?,
                 how => self.line(&format!("  It was decided: {how}."))?,
             },
             "ended" => {
