@@ -269,6 +269,13 @@ async fn that_were_rejected_are_final_and_not_asked_again() {
     let again = first(&asked.stage, &asked.admin, json!({"departmentId": shouted}), "3").await;
     assert_eq!(error(again), refused);
     assert_eq!(asked.stage.snapshot().await, before);
+    // nor where it would by now do something else
+    let rename = format!(
+        "UPDATE departments SET name = 'Arts' WHERE id = '{}'",
+        HILLTOP.department_id()
+    );
+    asked.stage.arrange(&rename).await;
+    assert_eq!(error(first(&asked.stage, &asked.admin, args(), "4").await), refused);
     // in another turn the person may have changed their mind
     let later = asked.stage.person(&HILLTOP.email("admin")).await;
     pending(first(&asked.stage, &later, args(), "1").await);
