@@ -85,7 +85,11 @@ pub(crate) async fn classrooms(tx: &mut Tx, staff: Uuid, rows: &CampusRule, limi
           FROM (SELECT school_id, stream_id FROM class_teachers WHERE staff_id = $1
                 UNION
                 SELECT school_id, stream_id FROM subject_teachers WHERE staff_id = $1) taught
-          JOIN streams st ON st.school_id = taught.school_id AND st.id = taught.stream_id
+          -- each by its key, however many the school has: a join of them all looks cheaper than it is
+          CROSS JOIN LATERAL (SELECT s.school_id, s.id, s.name, s.campus_id, s.class_id, s.campus_academic_year_id
+                                FROM streams s
+                               WHERE s.school_id = taught.school_id AND s.id = taught.stream_id
+                               LIMIT 1) st
           JOIN campus_academic_years y ON y.school_id = st.school_id AND y.id = st.campus_academic_year_id AND y.is_current
           JOIN classes k ON k.school_id = st.school_id AND k.id = st.class_id
           JOIN campuses c ON c.school_id = st.school_id AND c.id = st.campus_id
