@@ -2,8 +2,8 @@
 
 create function plain_name(given text) returns text
     language sql immutable parallel safe
-    return lower(btrim(regexp_replace(given, '\s+', ' ', 'g')));
-comment on function plain_name(text) is 'A name as names are compared: without case, and with single blanks.';
+    return lower(btrim(regexp_replace(given, '[\s\u00A0\u2000-\u200F\u2028-\u202F\u205F-\u2064\u3000\u3164\uFEFF]+', ' ', 'g')));
+comment on function plain_name(text) is 'A name as names are compared: without case, and with single blanks, whatever blanks they are and whether one can see them.';
 revoke all on function plain_name(text) from public;
 grant execute on function plain_name(text) to school_app, school_platform;
 

@@ -32,7 +32,7 @@ fn three_things() -> Reply {
         .and_call(Some("three"), "ask_user", where_to)
 }
 
-/// A chat of the administrator, with a model that makes some calls at once and then ends.
+/// A chat, of the administrator mostly, with a model that makes some calls at once and then ends.
 struct Talk {
     stage: Stage,
     server: Server,
@@ -47,12 +47,16 @@ struct Talk {
 
 impl Talk {
     async fn new(calls: Reply) -> Self {
+        Self::of("admin", [calls, Reply::text("That was all.")]).await
+    }
+
+    async fn of<const N: usize>(who: &str, replies: [Reply; N]) -> Self {
         let stage = Stage::with(AUTH).await;
         let server = Server::on(&stage).await;
-        let worker = Working::with(&stage, Script::queue([calls, Reply::text("That was all.")])).await;
+        let worker = Working::with(&stage, Script::queue(replies)).await;
         let admin = server.person(&stage, &HILLTOP.email("admin")).await;
         let mut chat = Command::new(env!("CARGO_BIN_EXE_server-under-test"))
-            .args(["chat", "--as", &HILLTOP.email("admin"), "--url", &server.url])
+            .args(["chat", "--as", &HILLTOP.email(who), "--url", &server.url])
             .env_clear()
             .envs(stage.variables())
             .stdin(Stdio::piped())
@@ -186,5 +190,31 @@ async fn says_what_can_no_longer_be_decided() {
     talk.shows("That was all.").await;
     let decided = "SELECT count(*) FROM approvals WHERE status IN ('rejected', 'executed')";
     assert_eq!(talk.stage.count(decided).await, 2);
+    talk.finish().await;
+}
+
+/// What is typed meanwhile is no answer, and not the next message either.
+#[tokio::test]
+async fn sends_nothing_while_somebody_else_must_decide() {
+    let bands = json!({"bands": [{"label": "Below", "from": 0}, {"label": "Above", "from": 60}]}).to_string();
+    let replies = [
+        Reply::call(
+            "task",
+            json!({"agent": "Sarah", "task": "Change the bands."}).to_string(),
+        ),
+        Reply::call("update_grading_config", bands),
+        Reply::text("Changed."),
+        Reply::text("That was all."),
+    ];
+    let mut talk = Talk::of("dos", replies).await;
+    talk.say("Change the bands.").await;
+    talk.shows("somebody else must decide this, who may UPDATE GRADING_CONFIG")
+        .await;
+    talk.say("approve").await;
+    talk.shows("That was not sent: somebody else must decide.").await;
+    let (_, waiting) = talk.admin.get("/v1/approvals").await;
+    talk.approve_elsewhere(&waiting[0]).await;
+    talk.shows("That was all.").await;
+    assert_eq!(talk.stage.count("SELECT count(*) FROM turns").await, 1);
     talk.finish().await;
 }

@@ -442,7 +442,7 @@ const fn is_final(error: &ToolError) -> bool {
 /// What the model reads of a no: final, and no malfunction.
 fn rejected(reason: Option<&str>) -> String {
     let reason = reason
-        .map(|reason| format!(" Their reason: {reason}"))
+        .map(|reason| format!(" Their reason: {}.", reason.trim_end_matches('.')))
         .unwrap_or_default();
     format!(
         "The person did not approve this.{reason} It was not done. Do not ask again for the same thing in this turn; tell them what you \

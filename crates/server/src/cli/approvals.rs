@@ -143,7 +143,8 @@ fn summary(preview: &Value) -> String {
     let plain = members.filter_map(|(name, value)| match value {
         Value::String(text) if text.parse::<Uuid>().is_err() => Some(format!("{name}: {text}")),
         Value::Bool(_) | Value::Number(_) => Some(format!("{name}: {value}")),
-        Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
+        Value::Array(items) => Some(format!("{name}: {} of them", items.len())),
+        Value::String(_) | Value::Null | Value::Object(_) => None,
     });
     let text = plain.collect::<Vec<_>>().join(", ");
     if text.chars().nth(MAX_SUMMARY_CHARS).is_none() {
@@ -162,7 +163,7 @@ mod tests {
     fn a_summary_is_plain_and_short() {
         let id = Uuid::nil();
         let preview = json!({"id": id, "members": 3, "name": "Drama", "heads": [{"name": "A"}], "campusId": null});
-        assert_eq!(summary(&preview), "members: 3, name: Drama");
+        assert_eq!(summary(&preview), "heads: 1 of them, members: 3, name: Drama");
         assert_eq!(summary(&json!([preview])), "");
         let long = summary(&json!({"a": "é".repeat(MAX_SUMMARY_CHARS)}));
         assert_eq!(long.chars().count(), MAX_SUMMARY_CHARS + 1);

@@ -141,7 +141,7 @@ impl Talk<'_> {
         });
         let mut events = Box::pin(chunks.eventsource());
         loop {
-            let is_asking = self.waiting.ask(self.door).await?;
+            self.waiting.ask(self.door).await?;
             tokio::select! {
                 event = events.next() => {
                     let Some(Ok(event)) = event else { return Ok(None) };
@@ -151,7 +151,7 @@ impl Talk<'_> {
                         return Ok(Some(answered));
                     }
                 }
-                line = input.line(), if is_asking => {
+                line = input.line(), if self.waiting.listens() => {
                     let Some(line) = line? else {
                         super::print("\nIt goes on when that is settled.")?;
                         return Ok(Some(false));

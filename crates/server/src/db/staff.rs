@@ -252,7 +252,7 @@ pub(crate) async fn rules_of_role(
 pub(crate) async fn role_named(tx: &mut Tx, member: &StaffMember, name: &str) -> DbResult<Option<Role>> {
     Ok(sqlx::query_as!(
         Role,
-        "SELECT id, name FROM roles WHERE school_id = $1 AND lower(name) = lower($2)",
+        "SELECT id, name FROM roles WHERE school_id = $1 AND lower(name) = lower(btrim($2))",
         member.school_id,
         name
     )

@@ -41,7 +41,7 @@ pub(crate) struct Wait {
 pub(crate) struct Open {
     /// The questions that are to be answered, in the order in which they were asked.
     pub(crate) questions: Vec<OpenQuestion>,
-    /// The approvals that are to be decided.
+    /// The approvals that are to be decided, or were and are being carried out.
     pub(crate) approvals: Vec<Uuid>,
 }
 
@@ -294,7 +294,7 @@ pub(crate) async fn open(tx: &mut Tx, turn: Uuid) -> DbResult<Open> {
     .fetch_all(tx.connection()?)
     .await?;
     let approvals = sqlx::query_scalar!(
-        "SELECT id FROM approvals WHERE turn_id = $1 AND status = 'pending' ORDER BY id",
+        "SELECT id FROM approvals WHERE turn_id = $1 AND status IN ('pending', 'executing') ORDER BY id",
         turn
     )
     .fetch_all(tx.connection()?)

@@ -18,7 +18,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long an approved call may take before it counts as given up: longer than any call.
-pub(crate) const GIVEN_UP_AFTER: Duration = Duration::from_mins(2);
+pub(crate) const GIVEN_UP_AFTER: Duration = Duration::from_mins(1);
 /// How often an approved call is begun before it is given up for good: one that kills its server must not do so for ever.
 const MAX_TRIES: i32 = 3;
 const EXPIRED: &str = "Nobody decided about this in time, so it was not done. Do not ask again for the same thing in this turn; tell the \

@@ -20,6 +20,8 @@ pub(super) struct Waiting {
     has_begun: bool,
     /// Whether the first that is open stands on the screen as a prompt.
     is_asking: bool,
+    /// Whether something is for somebody else to decide.
+    is_for_others: bool,
 }
 
 impl Waiting {
@@ -35,7 +37,10 @@ impl Waiting {
                 self.open.retain(|asked| asked.approval_id() != Some(id));
             }
             "waiting" => self.has_begun = true,
-            "started" => self.has_begun = false,
+            "started" => {
+                self.has_begun = false;
+                self.is_for_others = false;
+            }
             _ => {}
         }
     }
@@ -45,24 +50,33 @@ impl Waiting {
         std::mem::take(&mut self.is_asking)
     }
 
-    /// Asks for the first that is open. False where there is nothing, or no more, for this person to say.
-    pub(super) async fn ask(&mut self, door: &Door) -> anyhow::Result<bool> {
+    /// Asks for the first that is open and this person's to say, if there is one.
+    pub(super) async fn ask(&mut self, door: &Door) -> anyhow::Result<()> {
         while self.has_begun && !self.is_asking {
             let Some(asked) = self.open.first_mut() else { break };
-            match asked.prompt(door).await? {
-                Some(prompt) => {
-                    show(&harmless(&prompt))?;
-                    self.is_asking = true;
-                }
-                None => drop(self.open.remove(0)),
+            if let Some(prompt) = asked.prompt(door).await? {
+                show(&harmless(&prompt))?;
+                self.is_asking = true;
+            } else {
+                self.is_for_others |= asked.is_for_others;
+                self.open.remove(0);
             }
         }
-        Ok(self.is_asking)
+        Ok(())
+    }
+
+    /// Whether what is typed is for the turn: also where somebody else has to answer, since it must not be the next message.
+    pub(super) const fn listens(&self) -> bool {
+        self.is_asking || self.is_for_others
     }
 
     /// Passes on what was said to the prompt.
     pub(super) async fn said(&mut self, line: &str, door: &Door, turn: &str) -> anyhow::Result<()> {
-        self.is_asking = false;
+        if !std::mem::take(&mut self.is_asking) {
+            return print(
+                "  That was not sent: somebody else must decide. Ctrl-C gives it up, Ctrl-D leaves it waiting.",
+            );
+        }
         let Some(asked) = self.open.first_mut() else {
             return Ok(());
         };
@@ -105,7 +119,7 @@ impl Waiting {
     pub(super) fn introduction(&self) -> Option<String> {
         let what = match self.open.len() {
             0 => return None,
-            1 => "It waits for you.".to_owned(),
+            1 => "It waits for an answer.".to_owned(),
             several => format!("It waits for {several} answers, one after the other."),
         };
         Some(format!("  {what} {HOW_TO_LEAVE}"))
@@ -117,6 +131,7 @@ impl Waiting {
 struct Asked {
     call: String,
     what: What,
+    is_for_others: bool,
 }
 
 #[derive(Debug)]
@@ -145,7 +160,11 @@ impl Asked {
 
     fn of(event: &Value, what: What) -> Self {
         let call = text(event, "toolCallId").to_owned();
-        Self { call, what }
+        Self {
+            call,
+            what,
+            is_for_others: false,
+        }
     }
 
     fn approval_id(&self) -> Option<&str> {
@@ -169,8 +188,12 @@ impl Asked {
             approval => approval?,
         };
         if approval.get("mayDecide") != Some(&Value::Bool(true)) {
+            self.is_for_others = text(&approval, "status") == "pending";
             print(&harmless(&match text(&approval, "status") {
-                "pending" => format!("  {tool}: somebody else must decide this; Ctrl-C gives it up."),
+                "pending" => format!(
+                    "  {tool}: somebody else must decide this, who may {}; Ctrl-C gives it up, Ctrl-D leaves it waiting.",
+                    text(&approval, "approver")
+                ),
                 status => format!(
                     "  {tool}: this can no longer be decided, it is {status}. Waiting for what the turn does next."
                 ),
