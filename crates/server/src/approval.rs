@@ -136,7 +136,7 @@ impl Word<'_> {
     pub(crate) fn reply(self, data: Value, scope_context: String, arguments: &Value) -> AgentToolResult {
         let scope_context = match self {
             Self::Approved(Approved { is_changed: true, .. }) => format!(
-                "{scope_context} What you asked for was changed before it was approved; it was done with these arguments instead: \
+                "{scope_context} The person changed what you asked for before it was approved; it was done with these arguments instead: \
                  {arguments}. Do not ask for the original again."
             ),
             Self::Unsaid | Self::Changed | Self::Approved(_) => scope_context,
